@@ -73,12 +73,12 @@ pub(crate) fn program(profile: &str, name: &str) -> Result<PathBuf, String> {
 }
 
 /// The release program: the one named on the command line, else as it is built now.
-pub(crate) fn piton(named: Option<&str>) -> Result<PathBuf, String> {
+pub(crate) fn piton(named: Option<PathBuf>) -> Result<PathBuf, String> {
     let Some(path) = named else {
         build(RELEASE, &["piton"])?;
         return program(RELEASE, "piton");
     };
-    Path::new(path).canonicalize().map_err(|error| format!("{path}: {error}"))
+    path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Builds packages with a profile, saying so, and gives what cargo said when that fails.

@@ -3,8 +3,9 @@
 //! An event that cannot follow the state is [`Illegal`], and the state stays as it was. Nothing here
 //! decides anything; [`crate::decide()`] does.
 
-use crate::event::{Event, RunCreated, Shape, StepFinished, StepStarted};
+use crate::event::{Event, RunCreated, Shape, ShapeStep, StepFinished, StepStarted};
 use crate::id::{GateRef, LanePath, StepPath};
+use crate::lane_progress::{self, Change, LaneProgress};
 use crate::state::{
     CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, GateState, LaneState, PhaseState, Progress,
     RunState, StepState,
@@ -20,7 +21,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 22;
+pub const APPLY_VERSION: u32 = 24;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +75,14 @@ pub enum Illegal {
     /// Something happened to a lane that did not begin.
     #[error("lane {0} has not begun")]
     LaneNotBegun(LanePath),
+    /// A lane is not where the event needs it to be.
+    #[error("{lane}: {source}")]
+    Lane {
+        /// Which lane.
+        lane: LanePath,
+        /// Where it is, and what the event would do.
+        source: lane_progress::Illegal,
+    },
     /// A rewind ended that was never intended.
     #[error("no rollback, restore or undo is under way")]
     NotRewinding,
@@ -91,13 +100,17 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
         return Err(Illegal::Over(status));
     }
     check(state, event)?;
+    let moved = lanes::moved(state, event)?;
     account_time(state, at, event);
     state.events += 1;
     change(state, at, event);
-    if let Some(step) = event.step() {
-        state.settle(step);
+    if let Some(moved) = moved {
+        lanes::advance(state, event, moved);
     }
-    tasks::settle(state, event);
+    if let Some(step) = event.step() {
+        state.skip_done(step);
+    }
+    tasks::reopen_waiting(state, event);
     Ok(())
 }
 
@@ -144,10 +157,10 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
 
 /// Builds phases from a shape, keeping what the old state knows of steps with the same path.
 fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
-    let step = |phase: &str, lane: &str, id: &String| {
-        old.step(&StepPath::new(phase, lane, id))
-            .cloned()
-            .unwrap_or_else(|| StepState { id: id.clone(), ..StepState::default() })
+    let step = |phase: &str, lane: &str, step: &ShapeStep| {
+        let (id, role) = (step.id.clone(), step.role);
+        let known = old.step(&StepPath::new(phase, lane, &id)).cloned();
+        StepState { id, role, ..known.unwrap_or_default() }
     };
     shape
         .phases
@@ -170,7 +183,7 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
                     let over = 0;
                     let mut lane =
                         LaneState { id, needs, gate, steps, over, isolation, alone, task, work };
-                    lane.settle(0);
+                    lane.skip_done(0);
                     lane
                 })
                 .collect(),
@@ -200,7 +213,7 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::StepProven(e) => {
             expect(state, &e.step, "proven", |p| !matches!(p, Progress::Running { .. }))
         }
-        _ => lanes::check(state, event),
+        _ => Ok(()),
     }
 }
 
@@ -301,17 +314,15 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.retries = e.retries.or(state.retries);
             state.seed_dirty |= e.seed_dirty;
             state.keep_going |= e.keep_going;
-            // What held a lane up is looked at again.
+            // What blocked a lane is looked at again.
             let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
             for work in works.filter_map(|l| l.work.as_mut()) {
-                if work.held || work.blocked.take().is_none() {
+                let held_back = matches!(work.progress, LaneProgress::HeldBack(_));
+                if held_back || work.blocked.take().is_none() {
                     continue;
                 }
                 work.rounds = 0;
-                if work.merging.is_none() {
-                    // A person may have changed its files or base meanwhile.
-                    (work.committed, work.onto) = (None, None);
-                }
+                work.take(Change::Unblocked);
             }
         }
         Event::DriverLeft(e) => {
@@ -332,7 +343,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         }
         Event::StepFinished(e) => {
             steps::finish(state, at, e);
-            state.settle(&e.step);
+            state.skip_done(&e.step);
             lanes::finished(state, at, e);
         }
         Event::StepReset(e) => {

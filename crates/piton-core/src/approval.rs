@@ -7,7 +7,7 @@ use crate::state::{LaneState, PhaseState, RunState, StepState};
 
 /// The approved gates of the phases and lanes with this work, and those that come after it.
 pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
-    let mut later: Vec<LanePath> = lanes.iter().map(|lane| state.whole_of(lane)).collect();
+    let mut later: Vec<LanePath> = lanes.iter().map(|lane| state.parent_of(lane)).collect();
     let mut phases: Vec<&str> = Vec::new();
     let own = |phase: &PhaseState| lanes.iter().any(|lane| lane.phase == phase.id);
     // Lanes and phases are few: repeat until nothing is added.

@@ -46,74 +46,29 @@ pub struct Row {
     pub action: &'static str,
 }
 
+const fn row(
+    name: &'static str,
+    default: &'static str,
+    limits: &'static str,
+    action: &'static str,
+) -> Row {
+    Row { name, default, limits, action }
+}
+
 /// Every budget: name, default, what it limits and what happens when it is used up.
+#[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    Row {
-        name: "attempts",
-        default: "20",
-        limits: "attempts of one step",
-        action: "the step fails (exit 1); if a person retries it, it waits until the limit is raised (exit 6)",
-    },
-    Row {
-        name: "run_time",
-        default: "72h",
-        limits: "time that a run is driven",
-        action: "running steps are ended and the run stops (exit 6)",
-    },
-    Row {
-        name: "phase_time",
-        default: "48h",
-        limits: "time that a phase is driven",
-        action: "running steps are ended and the run stops (exit 6)",
-    },
-    Row {
-        name: "step_time",
-        default: "6h",
-        limits: "time of one attempt, if the step has no `timeout`",
-        action: "the attempt is ended and counts as failed",
-    },
-    Row {
-        name: "tokens",
-        default: "1000000000",
-        limits: "tokens that steps report",
-        action: "no new steps start and the run stops (exit 6)",
-    },
-    Row {
-        name: "money",
-        default: "1000.00",
-        limits: "dollars that steps report",
-        action: "no new steps start and the run stops (exit 6)",
-    },
-    Row {
-        name: "log_bytes",
-        default: "64MB",
-        limits: "log size of one attempt, per stream",
-        action: "the middle of the log is dropped",
-    },
-    Row {
-        name: "run_log_bytes",
-        default: "4GB",
-        limits: "log size of a run",
-        action: "no new steps start and the run stops (exit 6)",
-    },
-    Row {
-        name: "network_wait",
-        default: "15m",
-        limits: "time that one step waits for the network",
-        action: "the step fails (exit 1); with 0, it is retried like any failure",
-    },
-    Row {
-        name: "rate_limit_wait",
-        default: "6h",
-        limits: "time that one step waits for rate limits",
-        action: "the step fails (exit 1); with 0, it is retried like any failure",
-    },
-    Row {
-        name: "restarts",
-        default: "10",
-        limits: "restarts of a step that was killed or lost, per driver",
-        action: "the step fails (exit 1)",
-    },
+    row("attempts", "20", "attempts of one step", "the step fails (exit 1); if a person retries it, it waits until the limit is raised (exit 6)"),
+    row("run_time", "72h", "time that a run is driven", "running steps are ended and the run stops (exit 6)"),
+    row("phase_time", "48h", "time that a phase is driven", "running steps are ended and the run stops (exit 6)"),
+    row("step_time", "6h", "time of one attempt, if the step has no `timeout`", "the attempt is ended and counts as failed"),
+    row("tokens", "1000000000", "tokens that steps report", "no new steps start and the run stops (exit 6)"),
+    row("money", "1000.00", "dollars that steps report", "no new steps start and the run stops (exit 6)"),
+    row("log_bytes", "64MB", "log size of one attempt, per stream", "the middle of the log is dropped"),
+    row("run_log_bytes", "4GB", "log size of a run", "no new steps start and the run stops (exit 6)"),
+    row("network_wait", "15m", "time that one step waits for the network", "the step fails (exit 1); with 0, it is retried like any failure"),
+    row("rate_limit_wait", "6h", "time that one step waits for rate limits", "the step fails (exit 1); with 0, it is retried like any failure"),
+    row("restarts", "10", "restarts of a step that was killed or lost, per driver", "the step fails (exit 1)"),
 ];
 
 /// An amount of a budget for people: `$0.20`, `1m 30s`, `64.0 MB`, or the plain number.

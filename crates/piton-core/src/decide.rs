@@ -14,16 +14,17 @@ use crate::state::{LaneState, PhaseState, Progress, RunState};
 use crate::tasks::Satisfied;
 use crate::time::{Millis, Timestamp};
 
-mod held;
 mod lanes;
+mod proof;
+mod retries;
 mod tasks;
-mod unmet;
+pub mod validation;
 
-pub use held::held;
 pub(crate) use lanes::is_in_line;
 use lanes::{Active, Startable};
-pub use lanes::{LaneAct, worker};
-pub use unmet::{Unmet, unmet};
+pub use lanes::{LaneAct, refused_beginning};
+pub use proof::{BeforeCommit, before_commit, must_test, over_rounds, tested_onto};
+pub use retries::{Asked, reopening, retries_left, retries_max, worker};
 
 /// Something to be done by the driver.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +60,7 @@ pub enum Action {
     Leave(Verdict),
 }
 
-/// What a driver was told about how to go.
+/// What a driver was asked to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Most lanes at once.
@@ -80,12 +81,12 @@ pub struct Limits {
 
 impl Limits {
     /// A lane is chosen with all its parts.
-    fn selects(&self, phase: &str, lane: &LaneState) -> bool {
+    pub(crate) fn selects(&self, phase: &str, lane: &LaneState) -> bool {
         self.phase.as_deref().is_none_or(|p| p == phase)
-            && self.lane.as_deref().is_none_or(|l| l == lane.whole())
+            && self.lane.as_deref().is_none_or(|l| l == lane.parent_id())
     }
 
-    fn is_selection(&self) -> bool {
+    pub(crate) fn is_selection(&self) -> bool {
         self.phase.is_some() || self.lane.is_some()
     }
 }
@@ -125,23 +126,23 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
             actions.push(Action::EndAll);
         }
     }
-    let held = limits.draining
+    let stopped = limits.draining
         || exhausted.is_some()
         || ((survey.failed || survey.spent.is_some()) && plan.on_failure == OnFailure::Stop);
-    if !held {
+    if !stopped {
         let free = limits.jobs.max(1).saturating_sub(survey.running);
         actions.extend(lanes::choose(&survey, free));
     }
-    let going = survey.urgent.iter().chain(survey.acts.iter().filter(|_| !held));
+    let going = survey.urgent.iter().chain(survey.acts.iter().filter(|_| !stopped));
     actions.extend(going.map(|(lane, act)| Action::Lane { lane: lane.clone(), act: *act }));
     let starts = actions.iter().any(|a| matches!(a, Action::Start { .. } | Action::Lane { .. }));
     if starts || survey.running > 0 {
         let budget_end = now.after(time_left(plan, state, now));
-        let wake = survey.wake.filter(|_| !held).map_or(budget_end, |w| w.min(budget_end));
+        let wake = survey.wake.filter(|_| !stopped).map_or(budget_end, |w| w.min(budget_end));
         actions.push(Action::WakeAt(wake));
         return actions;
     }
-    if let (Some(wake), false) = (survey.wake, held) {
+    if let (Some(wake), false) = (survey.wake, stopped) {
         actions.push(Action::WakeAt(wake));
         return actions;
     }
@@ -255,7 +256,7 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
         return;
     }
     // A merge that was intended comes before whatever else is asked of the lane.
-    let merging = lane.work.as_ref().is_some_and(|w| w.merging.is_some());
+    let merging = lane.work.as_ref().is_some_and(|w| w.merging().is_some());
     let Some(step) = lane.current().filter(|_| !merging).map(|i| &lane.steps[i]) else {
         lanes::finish(view, survey);
         return;
@@ -316,25 +317,25 @@ fn gate_open(state: &RunState, gate: GateRef, name: Option<&String>, survey: &mu
 /// What does not run where a step is left out, for a person about to skip it: the phases and lanes
 /// that need its lane, and all that needs or comes after those.
 pub fn dependents(state: &RunState, step: &StepPath) -> Vec<String> {
-    let held = held_without(state, step);
-    let is_held = |phase: &PhaseState, lane: &LaneState| {
-        held.iter().any(|l| l.phase == phase.id && l.lane == lane.id)
+    let waiting = waiting_for(state, step);
+    let waits = |phase: &PhaseState, lane: &LaneState| {
+        waiting.iter().any(|l| l.phase == phase.id && l.lane == lane.id)
     };
     let mut found = Vec::new();
     for phase in &state.phases {
-        if !phase.lanes.is_empty() && phase.lanes.iter().all(|lane| is_held(phase, lane)) {
+        if !phase.lanes.is_empty() && phase.lanes.iter().all(|lane| waits(phase, lane)) {
             found.push(phase.id.clone());
             continue;
         }
-        let lanes = phase.lanes.iter().filter(|lane| is_held(phase, lane));
+        let lanes = phase.lanes.iter().filter(|lane| waits(phase, lane));
         found.extend(lanes.map(|lane| format!("{}/{}", phase.id, lane.id)));
     }
     found
 }
 
 /// The lanes that are not over and never start where a step is left out.
-pub fn held_without(state: &RunState, step: &StepPath) -> Vec<LanePath> {
-    let lane = state.whole_of(&step.lane());
+pub fn waiting_for(state: &RunState, step: &StepPath) -> Vec<LanePath> {
+    let lane = state.parent_of(&step.lane());
     let (mut phases, mut lanes) = (Vec::<&String>::new(), Vec::<LanePath>::new());
     // Going round until nothing is added finds all that depend on these; lanes are few.
     loop {

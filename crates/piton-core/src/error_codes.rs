@@ -1,6 +1,6 @@
 //! The errors a user can meet: code, cause and next step, for `piton explain` and the docs.
 //!
-//! One table for the whole program. A test searches the sources and fails if a code is missing.
+//! One table for the program. A test searches the sources and fails if a code is missing.
 
 use serde::Serialize;
 
@@ -17,417 +17,128 @@ pub struct Entry {
     pub next: &'static str,
 }
 
-/// The errors of the program, sorted by code. The errors of documents are in `piton-formats`.
-pub const TABLE: &[Entry] = &[
-    Entry {
-        code: "ambiguous-step",
-        title: "the name fits several steps",
-        cause: "The run has more than one step with that name. Piton does not guess which one you mean.",
-        next: "Write PHASE/LANE/STEP, or enough of its end to make it unique.",
-    },
-    Entry {
-        code: "backup-exists",
-        title: "the backup file already exists",
-        cause: "A backup never overwrites a file.",
-        next: "Name a file that does not exist.",
-    },
-    Entry {
-        code: "backup-folder",
-        title: "the backup cannot be written there",
-        cause: "The folder of the file given to `piton doctor --backup` does not exist, is not a folder, or is not writable.",
-        next: "Create the folder, or name a file in a folder that you can write to.",
-    },
-    Entry {
-        code: "base-branch",
-        title: "the base branch of the records cannot be used",
-        cause: "The records to import name a base branch that does not exist in this repository, or they name more than one.",
-        next: "Fetch or create the branch, or correct `base_branch` in the file.",
-    },
-    Entry {
-        code: "demo",
-        title: "the demo could not continue",
-        cause: "Something failed that the demo did not mean to show, for example because git is missing.",
-        next: "Follow the message. `piton doctor` checks git and the disk.",
-    },
-    Entry {
-        code: "detach",
-        title: "the background driver did not start",
-        cause: "The background process could not be started, or it ended before it held the run.",
-        next: "Read the file that the hint names, or run the command without `--detach`.",
-    },
-    Entry {
-        code: "directory",
-        title: "the folder cannot be used",
-        cause: "The folder given with `-C` (or the current one) does not exist or cannot be entered, or the project's path is not valid UTF-8 and could not be recorded.",
-        next: "Name a folder that exists, and whose path is valid UTF-8.",
-    },
-    Entry {
-        code: "driver-gone",
-        title: "the driver ended unexpectedly",
-        cause: "The process that drove the run was killed or crashed. Steps that it had started keep running within their limits, and their results are kept.",
-        next: "Run `piton resume RUN`. Finished steps do not run again.",
-    },
-    Entry {
-        code: "gc",
-        title: "something could not be deleted",
-        cause: "The folder of an old run could not be removed: it belongs to another user, or the disk reported an error.",
-        next: "Check who owns the folder, then run `piton gc` again. Everything else is already deleted.",
-    },
-    Entry {
-        code: "inside-a-step",
-        title: "a step cannot decide about its own run",
-        cause: "The command came from a step of the run, or from a process that a step started. Or Piton cannot rule that out, because the run's keeper was lost while a step ran. Only a person can approve, retry or skip.",
-        next: "Run the command in your own terminal. If the keeper was lost, resume the run first.",
-    },
-    Entry {
-        code: "interrupted",
-        title: "a signal ended the wait",
-        cause: "Ctrl-C or the end of the input ended a question, or ended a driver that was waiting for an earlier keeper to end its steps.",
-        next: "Run the command again. Most questions can be answered with an option; see `--help`.",
-    },
-    Entry {
-        code: "keeper",
-        title: "the keeper failed",
-        cause: "The process that holds the steps of the run failed.",
-        next: "Read keeper.log in the run's folder. `piton doctor` shows whether any process is left over.",
-    },
-    Entry {
-        code: "keeper-version",
-        title: "the run's keeper is another version of Piton",
-        cause: "The keeper of the run was started by a version of Piton with another protocol, and it is still running. Taking over the run does not help.",
-        next: "Continue with the version that the message names, or end its steps with the `kill` command that the message shows and resume.",
-    },
-    Entry {
-        code: "ledger",
-        title: "the ledger failed",
-        cause: "The database with the history of all runs could not be read or written. The message gives the reason. Nothing was left half done.",
-        next: "Run `piton doctor` to find out what is wrong.",
-    },
-    Entry {
-        code: "ledger-behind",
-        title: "the ledger is older than it was",
-        cause: "The ledger lacks events that were recorded: its write-ahead log was damaged or deleted, or an older copy replaced it. Continuing would run finished steps again. Nothing was changed.",
-        next: "Copy the ledger's folder away. Then restore the last backup made with `piton doctor --backup` and run `piton doctor --restored`. If you put an older copy there on purpose, run `piton doctor --restored` too: whatever was recorded after that copy counts as never done. Without a backup, start a new ledger with `piton doctor --new-ledger`.",
-    },
-    Entry {
-        code: "ledger-content",
-        title: "the ledger has an entry that cannot be read",
-        cause: "An event or a plan in the ledger is damaged.",
-        next: "Run `piton doctor`: it names the event, or the plan and how to restore it. Copy the ledger's folder away, then restore a backup.",
-    },
-    Entry {
-        code: "ledger-corrupt",
-        title: "the ledger is damaged",
-        cause: "The database is damaged, or it is not a Piton ledger. It was not changed.",
-        next: "Copy its folder away. Then restore a backup made with `piton doctor --backup` and run `piton doctor --restored`. Without a backup, start a new ledger with `piton doctor --new-ledger`, which keeps the damaged file beside it.",
-    },
-    Entry {
-        code: "ledger-lost",
-        title: "the ledger is missing, but there were runs",
-        cause: "The ledger file is missing or empty, but folders or snapshots of runs exist. A new ledger would not know what already ran.",
-        next: "Restore a backup made with `piton doctor --backup` and run `piton doctor --restored`. Without a backup, start a new ledger with `piton doctor --new-ledger`. Files of the old runs stay until `piton gc --unknown`.",
-    },
-    Entry {
-        code: "ledger-newer",
-        title: "the ledger was written by a newer Piton",
-        cause: "The format of the ledger, or an event or the plan of the run, is newer than this program. The ledger was not changed.",
-        next: "Use the newer Piton.",
-    },
-    Entry {
-        code: "ledger-sound",
-        title: "the ledger does not need to be replaced",
-        cause: "`piton doctor --new-ledger` replaces a ledger that cannot be read. This one can be read.",
-        next: "Keep using this ledger, or move its folder away yourself.",
-    },
-    Entry {
-        code: "link-leads-out",
-        title: "a link leads out of the project",
-        cause: "A path that Piton would write to (a view, a worktree, a copied file) is a link to a place outside of the project, or is behind one. Such links come from commits or steps.",
-        next: "Remove the link, or point it to a place in the project. Then resume.",
-    },
-    Entry {
-        code: "log",
-        title: "a log cannot be read",
-        cause: "The output of steps is kept in files in the run's folder. One of them cannot be read.",
-        next: "Check that the folder belongs to you and that the disk works.",
-    },
-    Entry {
-        code: "message-too-long",
-        title: "the message is too long",
-        cause: "Messages are kept for ever with the decision they belong to, so their length is limited.",
-        next: "Write a shorter message, and put the details into a file of the project.",
-    },
-    Entry {
-        code: "needs-yes",
-        title: "the command needs a confirmation",
-        cause: "The command deletes files for good and asks first, but stdin or stderr is not a terminal.",
-        next: "Look with `--dry-run`, then add `--yes`.",
-    },
-    Entry {
-        code: "no-answer",
-        title: "the driver has not answered yet",
-        cause: "The request is in the run's inbox. The driver is still ending its steps, or it is stopped.",
-        next: "`piton status RUN` shows the result. To replace a driver that hangs, run `piton resume RUN --takeover`.",
-    },
-    Entry {
-        code: "no-checkpoint",
-        title: "there is no such checkpoint",
-        cause: "The run has no such stage, checkpoint or snapshot commit, or several lanes have one of that name.",
-        next: "`piton show RUN` lists the checkpoints. Name the lane with `--lane`.",
-    },
-    Entry {
-        code: "no-gate",
-        title: "there is no such gate",
-        cause: "The run has no gate with that place or text, or several gates have that text.",
-        next: "`piton show RUN` lists the gates. Name a gate by its place (PHASE or PHASE/LANE) or its text.",
-    },
-    Entry {
-        code: "no-lane",
-        title: "no lane matches that has started",
-        cause: "`--lane` and `--phase` match no lane that could be rolled back.",
-        next: "`piton status RUN` shows the lanes and their status.",
-    },
-    Entry {
-        code: "no-ledger",
-        title: "no runs here yet",
-        cause: "This project has no ledger, so there is nothing to show.",
-        next: "Start a run with `piton run PLAN`, or name another project with `-C DIR`.",
-    },
-    Entry {
-        code: "no-plan",
-        title: "no plan was named",
-        cause: "The command starts a run, and there is no plan to run.",
-        next: "Name the plan: `piton run plan.toml`.",
-    },
-    Entry {
-        code: "no-project",
-        title: "the project cannot be found",
-        cause: "The folder has a `.git` that does not point to a repository.",
-        next: "If the repository was moved, run `git worktree repair PATH` in it. Otherwise use another folder.",
-    },
-    Entry {
-        code: "no-repository",
-        title: "there is no git repository",
-        cause: "Snapshots and worktrees need a git repository, and this folder is not in one.",
-        next: "Run `git init` and make a first commit, then run the plan again.",
-    },
-    Entry {
-        code: "no-run",
-        title: "there is no such run",
-        cause: "No run of this project has that id or matches the command.",
-        next: "`piton runs --all` lists all runs of this project.",
-    },
-    Entry {
-        code: "no-step",
-        title: "there is no such step",
-        cause: "The run has no phase, lane, step or checkpoint with that name, or none that the command applies to.",
-        next: "`piton status RUN` shows the steps of the run.",
-    },
-    Entry {
-        code: "not-confirmed",
-        title: "the command was not confirmed",
-        cause: "The command asks before it continues. The answer was no, or there is no terminal to ask on. Nothing was changed.",
-        next: "Look with `--dry-run`, then add `--yes`.",
-    },
-    Entry {
-        code: "not-driven",
-        title: "no process drives the run",
-        cause: "There is nothing to watch: the driver has ended, and the run is not complete.",
-        next: "Run the command that the hint names. `piton status RUN` shows the state of the run.",
-    },
-    Entry {
-        code: "not-restored",
-        title: "files could not be restored",
-        cause: "A file of the checkpoint could not be read from the repository or written to the folder.",
-        next: "Check that the folder is writable and the disk has space. `git fsck` checks the repository.",
-    },
-    Entry {
-        code: "not-rewound",
-        title: "nothing was rolled back",
-        cause: "A rollback, restore or undo failed, and everything that it had changed was put back. If a merge or a step in progress ended first, the message says so.",
-        next: "Fix what the message names, then run the command again.",
-    },
-    Entry {
-        code: "nothing-to-undo",
-        title: "there is nothing to undo",
-        cause: "The run has no rollback, restore, merge, skip or worktree removal left to undo. Or the one you named is already undone, or later ones of its lanes must be undone first.",
-        next: "`piton undo --list` lists what can be undone. `piton rollback` takes lanes back to a checkpoint.",
-    },
-    Entry {
-        code: "phase-unfinished",
-        title: "a phase that this one depends on is not complete",
-        cause: "A lane of the document depends on another phase, and the newest run of that phase here is not complete.",
-        next: "Finish that run with `piton resume RUN`. If the phase is done anyway, add `--yes`.",
-    },
-    Entry {
-        code: "plan-changed",
-        title: "finished steps have changed in the plan",
-        cause: "The plan differs from the one the run used last, and it defines finished steps differently.",
-        next: "Look at what changed, then run `piton resume RUN --accept-plan`. The changed steps run again; the others stay finished.",
-    },
-    Entry {
-        code: "plan-unreadable",
-        title: "the plan cannot be read",
-        cause: "The file does not exist, is not text, or belongs to another user.",
-        next: "Correct the path, or make the file readable.",
-    },
-    Entry {
-        code: "project-moved",
-        title: "the project is not where the run started",
-        cause: "The project was moved or copied after lanes of the run had worktrees. Piton and git record worktrees by their paths, and those paths may belong to something else now.",
-        next: "If this is a copy, continue in the original folder. If the project was moved, move it back, or make the old path a link to the new one. Or start a new run with `--fresh`.",
-    },
-    Entry {
-        code: "refused",
-        title: "the request was refused",
-        cause: "The request does not fit the state of the run: the gate is already decided, the step is running or finished, or the run is over.",
-        next: "Read the reason in the message. `piton status RUN` shows the state of the run.",
-    },
-    Entry {
-        code: "resume-blocked",
-        title: "something changed since the run stopped",
-        cause: "Before a run continues, its plan, spec, artifacts and processes are compared with what was recorded. A difference that matters stops the run.",
-        next: "Each difference is listed with the option that accepts it. Use that option, or undo the change.",
-    },
-    Entry {
-        code: "run-driven",
-        title: "another process drives the run",
-        cause: "At most one process advances a run.",
-        next: "Watch it with `piton attach RUN`. If its driver hangs, use `--takeover`.",
-    },
-    Entry {
-        code: "run-exists",
-        title: "the run id is already in use",
-        cause: "Another run of this project has that id, and ids are never used twice.",
-        next: "Choose another id, leave out `--run-id`, or continue that run with `piton resume RUN`.",
-    },
-    Entry {
-        code: "run-id",
-        title: "the name cannot be a run id",
-        cause: "Run ids become folder names.",
-        next: "Use at most 64 letters, digits, dots, dashes and underscores.",
-    },
-    Entry {
-        code: "run-over",
-        title: "the run is over",
-        cause: "The run is complete or cancelled and cannot continue, or it is archived and must be brought back first.",
-        next: "`piton resume RUN` brings back an archived run. `piton run PLAN --fresh` starts a new one. `piton retry STEP --again` runs finished work of a complete run again.",
-    },
-    Entry {
-        code: "run-taken-over",
-        title: "another driver took over the run",
-        cause: "Somebody used `--takeover`. This process can no longer write to the run, and has stopped.",
-        next: "Watch the run with `piton attach RUN`.",
-    },
-    Entry {
-        code: "run-unfinished",
-        title: "a run of this plan is unfinished",
-        cause: "A new run would leave the unfinished one behind, and there is no terminal to ask on.",
-        next: "Continue it with `piton run PLAN --resume`, or set it aside with `--fresh`.",
-    },
-    Entry {
-        code: "secret-path",
-        title: "a path contains a secret",
-        cause: "Paths of inputs, artifacts, folders and the spec are recorded unredacted, because files are found by them. A secret in a path would be recorded too.",
-        next: "Rename the file.",
-    },
-    Entry {
-        code: "settings",
-        title: "the settings cannot be read",
-        cause: "piton.toml exists but cannot be opened.",
-        next: "Check that it is a file and that you can read it.",
-    },
-    Entry {
-        code: "shared-folder",
-        title: "lanes share a folder",
-        cause: "Lanes that work in place share the project's folder. Rolling back one of them would also roll back files of the others.",
-        next: "Leave out `--lane` to roll them back together.",
-    },
-    Entry {
-        code: "signals",
-        title: "signals cannot be handled",
-        cause: "The system did not let the program handle Ctrl-C.",
-        next: "Try again. If it happens again, report it with the output of `piton doctor --json`.",
-    },
-    Entry {
-        code: "snapshot",
-        title: "a snapshot failed",
-        cause: "A snapshot could not be taken or read: a git command failed, a limit was reached, or the disk is full.",
-        next: "Follow the message. The limits are in the `[snapshots]` table of piton.toml.",
-    },
-    Entry {
-        code: "spec-changed",
-        title: "the spec has changed",
-        cause: "The spec that the work is measured against differs from the one that was recorded.",
-        next: "Read what changed, then run `piton resume RUN --accept-spec`. Both hashes are recorded.",
-    },
-    Entry {
-        code: "spec-missing",
-        title: "the spec does not exist",
-        cause: "The plan names a spec, and there is no such file.",
-        next: "Create it, or remove `spec` from the plan.",
-    },
-    Entry {
-        code: "start-blocked",
-        title: "a new run could not start",
-        cause: "The new run would replace an unfinished one, but worktrees for its first lanes could not be created. The unfinished run was not set aside.",
-        next: "Follow the message (for example, commit your changes), then run the command again.",
-    },
-    Entry {
-        code: "state-read-only",
-        title: "Piton's state folder is not writable",
-        cause: "The command has something to record, or must read a ledger that was not closed. The folder or file that the message names is read-only or belongs to another user.",
-        next: "Make it writable, or work in a copy of the project. `status`, `runs`, `show` and `log` also work on read-only state.",
-    },
-    Entry {
-        code: "state-unreadable",
-        title: "the ledger cannot be read",
-        cause: "The ledger or its folder belongs to another user, or you may not read it. Piton cannot see whether there are runs.",
-        next: "Work as the user who started the runs, or make the folder that the message names readable.",
-    },
-    Entry {
-        code: "stdout",
-        title: "the output cannot be written",
-        cause: "Writing to stdout failed, for example because the disk is full. (A closed pipe is not an error.)",
-        next: "Check where stdout goes.",
-    },
-    Entry {
-        code: "task-worktrees",
-        title: "the plan has no tasks",
-        cause: "`--task-worktrees on` needs a phase document. The lanes of this plan have steps, not tasks.",
-        next: "Leave the option out. To run steps at the same time, make them separate lanes.",
-    },
-    Entry {
-        code: "unknown-code",
-        title: "there is no such error code",
-        cause: "`piton explain` knows the codes that Piton prints in brackets.",
-        next: "`piton explain` lists all codes.",
-    },
-    Entry {
-        code: "unknown-protocol",
-        title: "a protocol that this piton does not know",
-        cause: "A plan names a protocol that there is not, or a run follows one that a newer piton, or one with more protocols, began it with.",
-        next: "Correct `protocol` in the plan; go on with a run by the piton that began it.",
-    },
-    Entry {
-        code: "unreadable-file",
-        title: "the file cannot be read",
-        cause: "The file does not exist, is not a file, is too large, or belongs to another user.",
-        next: "Name a file that exists and that you can read.",
-    },
-    Entry {
-        code: "usage",
-        title: "the command line is not valid",
-        cause: "A command, option or argument is unknown, missing or has an invalid value.",
-        next: "`piton --help` lists the commands. `piton COMMAND --help` lists the options of a command.",
-    },
-    Entry {
-        code: "world",
-        title: "something that the run needs cannot be used",
-        cause: "A file, folder, process or git command that the run needs failed. The message names it.",
-        next: "Fix it, then run `piton resume RUN`. Finished steps do not run again.",
-    },
-];
+/// Makes a table of [`Entry`] from a row for each code: `"code", title, cause, next;`. A row that begins
+/// with `NAME =` also makes a constant of that name.
+#[macro_export]
+macro_rules! error_codes {
+    ($(#[$about:meta])* $table:ident; $($($name:ident =)? $code:literal, $title:literal, $cause:literal, $next:literal;)+) => {
+        $($(#[doc = $title] pub const $name: &str = $code;)?)+
+        $(#[$about])*
+        pub const $table: &[$crate::error_codes::Entry] =
+            &[$($crate::error_codes::Entry { code: $code, title: $title, cause: $cause, next: $next }),+];
+    };
+}
+
+#[rustfmt::skip]
+error_codes! {
+    /// The errors of the program, sorted by code. The errors of documents are in `piton-formats`.
+    TABLE;
+    "ambiguous-step", "the name fits several steps", "The run has more than one step with that name. Piton does not guess which one you mean.", "Write PHASE/LANE/STEP, or enough of its end to make it unique.";
+    "backup-exists", "the backup file already exists", "A backup never overwrites a file.", "Name a file that does not exist.";
+    "backup-folder", "the backup cannot be written there", "The folder of the file given to `piton doctor --backup` does not exist, is not a folder, or is not writable.", "Create the folder, or name a file in a folder that you can write to.";
+    "bare-repository", "the repository has no work tree", "Lanes need the files of a work tree, and a bare repository has none.", "Run Piton in a clone or a linked worktree of it.";
+    "base-branch", "the base branch of the records cannot be used", "The records to import name a base branch that does not exist in this repository, or they name more than one.", "Fetch or create the branch, or correct `base_branch` in the file.";
+    "base-in-the-way", "the work tree of base can't be updated", "The work tree that has base checked out must follow a merge or a rollback. Uncommitted changes, a read-only folder or a filter that fails prevent that. Base was not moved.", "Commit, stash or move the changes that the message names, or fix what it names. Then run `piton resume RUN`.";
+    "base-is-behind", "base lacks a lane that was merged elsewhere", "A lane needs another one whose pull request is merged, but the local base branch does not have it yet.", "Update the base branch, for example with `git pull`, then run `piton resume RUN`.";
+    "base-moved", "base moved in the meantime", "Another run, or somebody else, moved the base branch while the command ran.", "Run the command again.";
+    "base-not-checked-out", "another branch than base is checked out", "A lane works in place, validates base or starts again, and needs its base branch. Or the branch that is checked out is not the one that `lanes.base` names.", "Switch to the branch that the message names, or name the base with `--base`.";
+    "branch-gone", "a branch that a lane needs does not exist", "The branch of the lane, of its parent or of base was deleted or renamed.", "Create the branch again, then run `piton resume RUN`.";
+    "demo", "the demo could not continue", "Something failed that the demo did not mean to show, for example because git is missing.", "Follow the message. `piton doctor` checks git and the disk.";
+    "detach", "the background driver did not start", "The background process could not be started, or it ended before it held the run.", "Read the file that the hint names, or run the command without `--detach`.";
+    "detached-head", "no branch is checked out", "Lanes are merged into the branch that is checked out, and HEAD is detached.", "Check out a branch, or name one with `--base`.";
+    "directory", "the folder cannot be used", "The folder given with `-C` (or the current one) does not exist or cannot be entered, or the project's path is not valid UTF-8 and could not be recorded.", "Name a folder that exists, and whose path is valid UTF-8.";
+    "dirty", "the work tree has uncommitted changes", "Lanes start from a commit, so they would not have your uncommitted changes.", "Commit or stash them, or start the lanes from them with `--seed-dirty`.";
+    "driver-gone", "the driver ended unexpectedly", "The process that drove the run was killed or crashed. Steps that it had started keep running within their limits, and their results are kept.", "Run `piton resume RUN`. Finished steps do not run again.";
+    "filter-missing", "the program of a git filter is not installed", "The repository requires a filter, such as LFS, to check files out, and its program was not found.", "Install the program that the message names.";
+    "foreign-owner", "the repository belongs to another user", "Git refuses to work in a repository of another user.", "Work as that user, or run the command that the message shows.";
+    "gc", "something could not be deleted", "The folder of an old run could not be removed: it belongs to another user, or the disk reported an error.", "Check who owns the folder, then run `piton gc` again. Everything else is already deleted.";
+    "git", "a git command failed", "A git command that the run needs failed. The message has the command and what git printed.", "Fix what git reports, then run the command again.";
+    "half-done", "an act failed and could not be undone", "Files or a branch were being changed, that failed, and so did putting them back. Snapshots have everything as it was.", "Fix what the message names, then run the command again: what was begun is undone first.";
+    "index-locked", "the index of git is locked", "Another git command is running in the work tree, or one was killed and left its lock.", "Wait for it, or delete the lock file if no git command is running.";
+    "inside-a-step", "a step cannot decide about its own run", "The command came from a step of the run, or from a process that a step started. Or Piton cannot rule that out, because the run's keeper was lost while a step ran. Only a person can approve, retry or skip.", "Run the command in your own terminal. If the keeper was lost, resume the run first.";
+    "interrupted", "a signal ended the wait", "Ctrl-C or the end of the input ended a question, or ended a driver that was waiting for an earlier keeper to end its steps.", "Run the command again. Most questions can be answered with an option; see `--help`.";
+    "keeper", "the keeper failed", "The process that holds the steps of the run failed.", "Read keeper.log in the run's folder. `piton doctor` shows whether any process is left over.";
+    "keeper-version", "the run's keeper is another version of Piton", "The keeper of the run was started by a version of Piton with another protocol, and it is still running. Taking over the run does not help.", "Continue with the version that the message names, or end its steps with the `kill` command that the message shows and resume.";
+    "lane-base-moving", "base moves while the lane is being merged", "Somebody else moved the base branch each time the lane was rebased and tested. Piton stops after the number of rounds in `merge_rounds`.", "Wait until nobody else moves the branch, then run `piton resume RUN`.";
+    "lane-conflict", "the lane is in conflict with base", "The lane and its base branch changed the same lines, and no retry is left to resolve them.", "Rebase the branch in the worktree of the lane, resolve the conflict, then run `piton resume RUN`.";
+    "lane-gates-doubted", "gates were ticked while steps ran", "A step can write the phase document, so a tick that appeared while steps ran does not count by itself.", "Check the gates, then run `piton resume RUN --accept-gates`.";
+    "lane-gates-open", "gates of the phase document are open", "The lane needs gates that are not ticked.", "Tick them in the phase document, then run `piton resume RUN`.";
+    "lane-needs-unmet", "what the lane needs is not done", "The command chose a lane, and lanes or phases that it needs are neither done nor chosen.", "Run what it needs first, or run `piton resume RUN` without a choice.";
+    "lane-no-progress", "the lane makes no progress", "Piton acted for the lane many times, and nothing changed. This is a bug in Piton.", "Report it with the output of `piton log RUN`.";
+    "lane-not-checkpointed", "files of the lane cannot be saved", "A checkpoint or the hash of an artifact could not be written or read, for example because the disk is full.", "Fix it, then run `piton resume RUN`. What succeeded does not run again.";
+    "lane-retries-spent", "the work of the lane fails, and no retry is left", "Its tests fail, or a conflict is still in its files.", "Fix it in the worktree of the lane, then run `piton resume RUN`.";
+    "lane-tests-change-files", "the tests of the lane change its files", "Only what was tested is merged. Each run of the tests left other files than it found.", "End what changes the files, or let git ignore them, then run `piton resume RUN`.";
+    "lane-work-unknown", "nobody knows what the lane does", "The run was imported without the plan of this lane.", "Cancel the run, then import it again with `--plan`.";
+    "lane-worktree-lost", "the worktree of the lane is gone", "Something deleted the worktree while a step worked in it.", "Find out what deleted it, then run `piton resume RUN`. The step runs again.";
+    "ledger", "the ledger failed", "The database with the history of all runs could not be read or written. The message gives the reason. Nothing was left half done.", "Run `piton doctor` to find out what is wrong.";
+    "ledger-behind", "the ledger is older than it was", "The ledger lacks events that were recorded: its write-ahead log was damaged or deleted, or an older copy replaced it. Continuing would run finished steps again. Nothing was changed.", "Copy the ledger's folder away. Then restore the last backup made with `piton doctor --backup` and run `piton doctor --restored`. If you put an older copy there on purpose, run `piton doctor --restored` too: whatever was recorded after that copy counts as never done. Without a backup, start a new ledger with `piton doctor --new-ledger`.";
+    "ledger-content", "the ledger has an entry that cannot be read", "An event or a plan in the ledger is damaged.", "Run `piton doctor`: it names the event, or the plan and how to restore it. Copy the ledger's folder away, then restore a backup.";
+    "ledger-corrupt", "the ledger is damaged", "The database is damaged, or it is not a Piton ledger. It was not changed.", "Copy its folder away. Then restore a backup made with `piton doctor --backup` and run `piton doctor --restored`. Without a backup, start a new ledger with `piton doctor --new-ledger`, which keeps the damaged file beside it.";
+    "ledger-lost", "the ledger is missing, but there were runs", "The ledger file is missing or empty, but folders or snapshots of runs exist. A new ledger would not know what already ran.", "Restore a backup made with `piton doctor --backup` and run `piton doctor --restored`. Without a backup, start a new ledger with `piton doctor --new-ledger`. Files of the old runs stay until `piton gc --unknown`.";
+    "ledger-newer", "the ledger was written by a newer Piton", "The format of the ledger, or an event or the plan of the run, is newer than this program. The ledger was not changed.", "Use the newer Piton.";
+    "ledger-sound", "the ledger does not need to be replaced", "`piton doctor --new-ledger` replaces a ledger that cannot be read. This one can be read.", "Keep using this ledger, or move its folder away yourself.";
+    "link-leads-out", "a link leads out of the project", "A path that Piton would write to (a view, a worktree, a copied file) is a link to a place outside of the project, or is behind one. Such links come from commits or steps.", "Remove the link, or point it to a place in the project. Then resume.";
+    "log", "a log cannot be read", "The output of steps is kept in files in the run's folder. One of them cannot be read.", "Check that the folder belongs to you and that the disk works.";
+    "merge-undone", "the merge of the lane was undone", "A person undid it, so it is not merged again by itself.", "`piton undo` merges it again. `piton rollback` starts the lane over.";
+    "message-too-long", "the message is too long", "Messages are kept for ever with the decision they belong to, so their length is limited.", "Write a shorter message, and put the details into a file of the project.";
+    "needs-yes", "the command needs a confirmation", "The command deletes files for good and asks first, but stdin or stderr is not a terminal.", "Look with `--dry-run`, then add `--yes`.";
+    "no-answer", "the driver has not answered yet", "The request is in the run's inbox. The driver is still ending its steps, or it is stopped.", "`piton status RUN` shows the result. To replace a driver that hangs, run `piton resume RUN --takeover`.";
+    "no-base", "the base branch does not exist", "There is no branch of that name in the repository.", "Create the branch, or name another one with `--base`.";
+    "no-checkpoint", "there is no such checkpoint", "The run has no such stage, checkpoint or snapshot commit, or several lanes have one of that name.", "`piton show RUN` lists the checkpoints. Name the lane with `--lane`.";
+    "no-commits", "the repository has no commits", "Lanes start from a commit, and the branch has none yet.", "Make a first commit.";
+    "no-gate", "there is no such gate", "The run has no gate with that place or text, or several gates have that text.", "`piton show RUN` lists the gates. Name a gate by its place (PHASE or PHASE/LANE) or its text.";
+    "no-lane", "no lane matches that has started", "`--lane` and `--phase` match no lane that could be rolled back.", "`piton status RUN` shows the lanes and their status.";
+    "no-ledger", "no runs here yet", "This project has no ledger, so there is nothing to show.", "Start a run with `piton run PLAN`, or name another project with `-C DIR`.";
+    "no-plan", "no plan was named", "The command starts a run, and there is no plan to run.", "Name the plan: `piton run plan.toml`.";
+    "no-project", "the project cannot be found", "The folder has a `.git` that does not point to a repository.", "If the repository was moved, run `git worktree repair PATH` in it. Otherwise use another folder.";
+    "no-repository", "there is no git repository", "Snapshots and worktrees need a git repository, and this folder is not in one.", "Run `git init` and make a first commit, then run the plan again.";
+    "no-run", "there is no such run", "No run of this project has that id or matches the command.", "`piton runs --all` lists all runs of this project.";
+    "no-step", "there is no such step", "The run has no phase, lane, step or checkpoint with that name, or none that the command applies to.", "`piton status RUN` shows the steps of the run.";
+    "not-committable", "the work of a lane can't be committed", "Files can't be read, their filter fails, git refuses their names, or they changed while they were being committed.", "Fix, rename, ignore or delete the files that the message names, then run `piton resume RUN`.";
+    "not-confirmed", "the command was not confirmed", "The command asks before it continues. The answer was no, or there is no terminal to ask on. Nothing was changed.", "Look with `--dry-run`, then add `--yes`.";
+    "not-driven", "no process drives the run", "There is nothing to watch: the driver has ended, and the run is not complete.", "Run the command that the hint names. `piton status RUN` shows the state of the run.";
+    "not-restored", "files could not be restored", "A file of the checkpoint could not be read from the repository or written to the folder.", "Check that the folder is writable and the disk has space. `git fsck` checks the repository.";
+    "not-rewound", "nothing was rolled back", "A rollback, restore or undo failed, and everything that it had changed was put back. If a merge or a step in progress ended first, the message says so.", "Fix what the message names, then run the command again.";
+    "nothing-to-undo", "there is nothing to undo", "The run has no rollback, restore, merge, skip or worktree removal left to undo. Or the one you named is already undone, or later ones of its lanes must be undone first.", "`piton undo --list` lists what can be undone. `piton rollback` takes lanes back to a checkpoint.";
+    "only-copy", "a worktree has the only copy of something", "The worktree has files or commits that neither base nor a snapshot has, so it is not removed.", "Move, push or delete them. Then `piton gc` removes the worktree.";
+    "operation-in-progress", "a git operation is in progress", "A merge, rebase, cherry-pick, revert or bisection was started and is not finished.", "Finish or abort it with the command that the message shows, then run `piton resume RUN`.";
+    "phase-unfinished", "a phase that this one depends on is not complete", "A lane of the document depends on another phase, and the newest run of that phase here is not complete.", "Finish that run with `piton resume RUN`. If the phase is done anyway, add `--yes`.";
+    "plan-changed", "finished steps have changed in the plan", "The plan differs from the one the run used last, and it defines finished steps differently.", "Look at what changed, then run `piton resume RUN --accept-plan`. The changed steps run again; the others stay finished.";
+    "plan-unreadable", "the plan cannot be read", "The file does not exist, is not text, or belongs to another user.", "Correct the path, or make the file readable.";
+    "project-moved", "the project is not where the run started", "The project was moved or copied after lanes of the run had worktrees. Piton and git record worktrees by their paths, and those paths may belong to something else now.", "If this is a copy, continue in the original folder. If the project was moved, move it back, or make the old path a link to the new one. Or start a new run with `--fresh`.";
+    "refused", "the request was refused", "The request does not fit the state of the run: the gate is already decided, the step is running or finished, or the run is over.", "Read the reason in the message. `piton status RUN` shows the state of the run.";
+    "repository-note", "something about the repository", "The repository uses something that works with lanes, but that is good to know.", "Follow the note if it names something to do.";
+    "resume-blocked", "something changed since the run stopped", "Before a run continues, its plan, spec, artifacts and processes are compared with what was recorded. A difference that matters stops the run.", "Each difference is listed with the option that accepts it. Use that option, or undo the change.";
+    "revert-conflict", "a merge can't be reverted", "Later commits changed the same files.", "Revert it with git and resolve the conflict.";
+    "run-driven", "another process drives the run", "At most one process advances a run.", "Watch it with `piton attach RUN`. If its driver hangs, use `--takeover`.";
+    "run-exists", "the run id is already in use", "Another run of this project has that id, and ids are never used twice.", "Choose another id, leave out `--run-id`, or continue that run with `piton resume RUN`.";
+    "run-id", "the name cannot be a run id", "Run ids become folder names.", "Use at most 64 letters, digits, dots, dashes and underscores.";
+    "run-lock", "the run lock is not available", "Another process is changing files of the run, or its lock file can't be written.", "Wait for that process or end it, and check that the run's folder is writable.";
+    "run-over", "the run is over", "The run is complete or cancelled and cannot continue, or it is archived and must be brought back first.", "`piton resume RUN` brings back an archived run. `piton run PLAN --fresh` starts a new one. `piton retry STEP --again` runs finished work of a complete run again.";
+    "run-taken-over", "another driver took over the run", "Somebody used `--takeover`. This process can no longer write to the run, and has stopped.", "Watch the run with `piton attach RUN`.";
+    "run-unfinished", "a run of this plan is unfinished", "A new run would leave the unfinished one behind, and there is no terminal to ask on.", "Continue it with `piton run PLAN --resume`, or set it aside with `--fresh`.";
+    "secret-path", "a path contains a secret", "Paths of inputs, artifacts, folders and the spec are recorded unredacted, because files are found by them. A secret in a path would be recorded too.", "Rename the file.";
+    "settings", "the settings cannot be read", "piton.toml exists but cannot be opened.", "Check that it is a file and that you can read it.";
+    "shared-folder", "lanes share a folder", "Lanes that work in place share the project's folder. Rolling back one of them would also roll back files of the others.", "Leave out `--lane` to roll them back together.";
+    "signals", "signals cannot be handled", "The system did not let the program handle Ctrl-C.", "Try again. If it happens again, report it with the output of `piton doctor --json`.";
+    "snapshot", "a snapshot failed", "A snapshot could not be taken or read: a git command failed, a limit was reached, or the disk is full.", "Follow the message. The limits are in the `[snapshots]` table of piton.toml.";
+    "spec-changed", "the spec has changed", "The spec that the work is measured against differs from the one that was recorded.", "Read what changed, then run `piton resume RUN --accept-spec`. Both hashes are recorded.";
+    "spec-missing", "the spec does not exist", "The plan names a spec, and there is no such file.", "Create it, or remove `spec` from the plan.";
+    "start-blocked", "a new run could not start", "The new run would replace an unfinished one, but worktrees for its first lanes could not be created. The unfinished run was not set aside.", "Follow the message (for example, commit your changes), then run the command again.";
+    "state-read-only", "Piton's state folder is not writable", "The command has something to record, or must read a ledger that lacks its `-shm` file. The folder or file that the message names is read-only or belongs to another user.", "Make it writable, or work in a copy of the project. `status`, `runs`, `show` and `log` also work on read-only state.";
+    "state-unreadable", "the ledger cannot be read", "The ledger or its folder belongs to another user, or you may not read it. Piton cannot see whether there are runs.", "Work as the user who started the runs, or make the folder that the message names readable.";
+    "stdout", "the output cannot be written", "Writing to stdout failed, for example because the disk is full. (A closed pipe is not an error.)", "Check where stdout goes.";
+    "task-worktrees", "the plan has no tasks", "`--task-worktrees on` needs a phase document. The lanes of this plan have steps, not tasks.", "Leave the option out. To run steps at the same time, make them separate lanes.";
+    "uncaptured-in-the-way", "files that no snapshot has are in the way", "Going back would replace files that are too large for a snapshot or can't be read, and that could not be undone.", "Move them out of the worktree or delete them, then run the command again.";
+    "unknown-code", "there is no such error code", "`piton explain` knows the codes that Piton prints in brackets.", "`piton explain` lists all codes.";
+    "unknown-protocol", "a protocol that this piton does not know", "A plan names a protocol that there is not, or a run follows one that a newer piton, or one with more protocols, began it with.", "Correct `protocol` in the plan; go on with a run by the piton that began it.";
+    "unreadable-file", "the file cannot be read", "The file does not exist, is not a file, is too large, or belongs to another user.", "Name a file that exists and that you can read.";
+    "unsupported-repository", "lanes do not work in this repository", "Git is too old, or the repository uses SHA-256 object ids.", "Install git 2.40 or newer, or convert the repository.";
+    "usage", "the command line is not valid", "A command, option or argument is unknown, missing or has an invalid value.", "`piton --help` lists the commands. `piton COMMAND --help` lists the options of a command.";
+    "worktree", "the worktree of a lane can't be used", "A worktree could not be created, found, moved or removed. The message names the file, folder or branch.", "Fix what the message names, then run `piton resume RUN`.";
+    "worktree-left-branch", "the worktree of a lane is on another branch", "The lane's commit is on its own branch, but something else is checked out in its worktree.", "Switch back with the command that the message shows, then run `piton resume RUN`.";
+    "world", "something that the run needs cannot be used", "A file, folder, process or git command that the run needs failed. The message names it.", "Fix it, then run `piton resume RUN`. Finished steps do not run again.";
+}
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use crate::hash::Sha;
 use crate::id::{GateRef, RunId, StepPath};
 use crate::lane::SnapshotRef;
 pub use crate::lane_event::*;
-pub use crate::shape::{Shape, ShapeLane, ShapePhase};
+pub use crate::shape::{Shape, ShapeLane, ShapePhase, ShapeStep};
 pub use crate::step_event::*;
 use crate::time::{Millis, Timestamp};
 
@@ -81,6 +81,8 @@ pub enum Event {
     PullRequestOpened(PullRequestOpened),
     /// A lane's worktree is gone.
     LaneRemoved(LaneRemoved),
+    /// A lane's worktree stays.
+    LaneKept(LaneKept),
     /// What a lane did is committed, and its tasks may start from it.
     LaneForked(Box<LaneForked>),
     /// The tasks of a lane are back in it.

@@ -6,8 +6,6 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use crate::event::FileHash;
 use crate::hash::Sha;
 use crate::id::{LanePath, StepPath};
@@ -24,12 +22,24 @@ pub type Files = BTreeMap<String, Option<Sha>>;
 pub type Inputs = BTreeMap<StepPath, Vec<FileHash>>;
 
 /// A finished step that must run again, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerun {
     /// Which step.
     pub step: StepPath,
+    /// What is not as it was.
+    pub stale: Stale,
     /// Why, in words.
     pub reason: String,
+}
+
+/// What of a finished step is not as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Stale {
+    Definition,
+    ArtifactMissing,
+    ArtifactChanged,
+    Input,
 }
 
 /// The paths whose hashes [`stale`] needs: every artifact of a finished step.
@@ -121,10 +131,10 @@ pub fn stale(plan: &Plan, state: &RunState, files: &Files, inputs: &Inputs) -> V
     let order = Order::new(plan);
     let mut awaited = Awaited::new();
     let mut reruns = stale_but(&order, state, files, inputs, &awaited);
-    if !reruns.iter().any(|r| r.reason.starts_with("input")) {
+    if !reruns.iter().any(|r| r.stale == Stale::Input) {
         return reruns;
     }
-    // A step that waits is no reason for the next one to wait: at most one round for each.
+    // Each round decides at least one step, so there are at most as many rounds as steps.
     for _ in 0..=reruns.len() {
         let found = made_again(&order, state, &reruns);
         if found == awaited {
@@ -145,8 +155,8 @@ fn stale_but(
 ) -> Vec<Rerun> {
     done(state)
         .filter_map(|(path, step)| {
-            let reason = reason(order, state, files, inputs, awaited, &path, step)?;
-            Some(Rerun { step: path, reason })
+            let (stale, reason) = reason(order, state, files, inputs, awaited, &path, step)?;
+            Some(Rerun { step: path, stale, reason })
         })
         .collect()
 }
@@ -175,7 +185,8 @@ fn made_again(order: &Order<'_>, state: &RunState, reruns: &[Rerun]) -> Awaited 
 
 /// Whether a step's work is merged: later merges may change the same files.
 fn in_base(state: &RunState, path: &StepPath) -> bool {
-    let merged = |l: &crate::state::LaneState| l.work.as_ref().is_some_and(|w| w.merged.is_some());
+    let merged =
+        |l: &crate::state::LaneState| l.work.as_ref().is_some_and(|w| w.merged().is_some());
     state.lane(&path.lane()).is_some_and(merged)
 }
 
@@ -191,16 +202,16 @@ fn reason(
     awaited: &Awaited,
     path: &StepPath,
     step: &StepState,
-) -> Option<String> {
+) -> Option<(Stale, String)> {
     let planned = order.plan.step(path)?;
     if step.definition.as_ref() != Some(&planned.definition()) {
-        return Some("its definition in the plan changed".to_owned());
+        return Some((Stale::Definition, "its definition in the plan changed".to_owned()));
     }
     let is_missing = |f: &&FileHash| files.get(&state.place_of(path, &f.path)) == Some(&None);
     let gone: Vec<&str> =
         step.artifacts.iter().filter(is_missing).map(|f| f.path.as_str()).collect();
     if !gone.is_empty() {
-        return Some(missing(&gone));
+        return Some((Stale::ArtifactMissing, missing(&gone)));
     }
     for artifact in &step.artifacts {
         let place = state.place_of(path, &artifact.path);
@@ -212,7 +223,8 @@ fn reason(
                 artifact.sha256 == *found
             };
             if !same {
-                return Some(format!("artifact {} changed since it was recorded", artifact.path));
+                let reason = format!("artifact {} changed since it was recorded", artifact.path);
+                return Some((Stale::ArtifactChanged, reason));
             }
         }
     }
@@ -221,7 +233,8 @@ fn reason(
         let maker = awaited.get(&state.place_of(path, &file.path));
         maker.is_some_and(|maker| order.of(path).is_some_and(|own| *maker < own))
     };
-    changed_input(order, state, path, &step.inputs, seen, &waits)
+    let reason = changed_input(order, state, path, &step.inputs, seen, &waits)?;
+    Some((Stale::Input, reason))
 }
 
 /// Says which artifacts are missing.

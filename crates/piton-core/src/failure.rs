@@ -1,5 +1,7 @@
 //! Failures: their class, read from the output of the attempt, and what happens next.
 
+use std::fmt;
+
 use crate::budget::Budgets;
 use crate::event::{Class, Next};
 use crate::plan::Step;
@@ -10,9 +12,9 @@ mod reset;
 mod signs;
 
 /// Lines of output that are read: the cause is near the end.
-pub const LINES_LOOKED_AT: usize = 20;
+pub const LINES_READ: usize = 20;
 /// Lines of output passed on to the next attempt.
-pub const LINES_TOLD: usize = 5;
+pub const LINES_PASSED_ON: usize = 5;
 /// First wait for the network; it doubles up to [`NETWORK_WAIT_MAX`].
 const NETWORK_WAIT_FIRST: Millis = Millis::from_secs(2);
 /// Longest single wait for the network: short enough to continue soon after it is back.
@@ -55,7 +57,7 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
     if remains.in_test {
         return Classified { class: Class::Test, reset: None };
     }
-    let from = remains.lines.len().saturating_sub(LINES_LOOKED_AT);
+    let from = remains.lines.len().saturating_sub(LINES_READ);
     let text = signs::said(&remains.lines[from..]);
     if let Some(class) = signs::class(&text) {
         let limited = class == Class::RateLimit;
@@ -76,10 +78,10 @@ pub fn is_spent(budgets: &Budgets, state: &StepState) -> bool {
     failed && state.attempts >= budgets.attempts
 }
 
-/// Whether a step failed because it had no attempts left, by the words of [`ended_by`].
+/// Whether a step failed because it had no attempts left.
 pub fn is_ended_by_attempts(state: &StepState) -> bool {
-    let words = format!("the budget {ATTEMPTS} is used up");
-    state.failure_context.last().is_some_and(|failed| failed.error.contains(&words))
+    let last = state.failure_context.last();
+    last.and_then(|failed| failed.budget.as_deref()) == Some(ATTEMPTS)
 }
 
 /// Decides what follows a failed attempt, within the step's retries and the budgets.
@@ -157,26 +159,65 @@ fn waiting(
     (limit.0 > 0).then_some(Waiting { wait, waited, limit, name })
 }
 
-/// Says which budget prevents another attempt of a failed step, or a wait until its failure passes;
-/// `None` if none does.
+/// What prevents another attempt of a failed step: a budget that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// It had as many attempts as it may have.
+    Attempts(u32),
+    /// The wait until its failure passes is longer than it may be.
+    Wait {
+        /// The budget that bounds the wait.
+        budget: &'static str,
+        /// How long the next wait would be.
+        wait: Millis,
+        /// Whether that is until the rate limit resets.
+        until_reset: bool,
+        /// How long it waited before.
+        waited: Millis,
+        /// How long it may wait.
+        limit: Millis,
+    },
+}
+
+impl EndedBy {
+    /// The name of the budget.
+    pub fn budget(self) -> &'static str {
+        match self {
+            Self::Attempts(_) => ATTEMPTS,
+            Self::Wait { budget, .. } => budget,
+        }
+    }
+}
+
+impl fmt::Display for EndedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Attempts(most) => write!(f, "the budget {ATTEMPTS} is used up ({most})"),
+            Self::Wait { budget, wait, until_reset, waited, limit } => {
+                let what =
+                    if until_reset { "the rate limit resets" } else { "the next attempt would be" };
+                write!(f, "{what} in {wait}, but the budget {budget} is {limit}")?;
+                if waited.0 > 0 { write!(f, ", of which {waited} is used") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// The budget that prevents another attempt of a failed step, or a wait until its failure passes.
 pub fn ended_by(
     budgets: &Budgets,
     state: &StepState,
     failure: Classified,
     now: Timestamp,
-) -> Option<String> {
+) -> Option<EndedBy> {
     if state.attempts >= budgets.attempts {
-        return Some(format!("the budget {ATTEMPTS} is used up ({})", budgets.attempts));
+        return Some(EndedBy::Attempts(budgets.attempts));
     }
     let waiting = waiting(budgets, state, failure, now);
     let Waiting { wait, waited, limit, name } = waiting.filter(|waiting| !waiting.fits())?;
-    let used = if waited.0 > 0 { format!(", of which {waited} is used") } else { String::new() };
-    let what = match failure.reset {
-        Some(reset) if reset.since(now) >= wait => "the rate limit resets in",
-        // A reset that did not help before is not the whole wait.
-        _ => "the next attempt would be in",
-    };
-    Some(format!("{what} {wait}, but the budget {name} is {limit}{used}"))
+    // A reset that did not help before is only part of the wait.
+    let until_reset = failure.reset.is_some_and(|reset| reset.since(now) >= wait);
+    Some(EndedBy::Wait { budget: name, wait, until_reset, waited, limit })
 }
 
 fn doubled(first: Millis, times: u32, max: Millis) -> Option<Millis> {

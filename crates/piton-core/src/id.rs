@@ -42,12 +42,12 @@ pub struct GateRef(pub String);
 #[error("`{0}` is not a path of the form {1}")]
 pub struct BadPath(pub String, pub &'static str);
 
-/// Tells whether a text may be the id of a phase, lane or step: what can be the name of a file and
-/// a part of the name of a branch.
+/// Whether a text may be the id of a phase, lane or step: it must be valid as the name of a file and
+/// as part of the name of a branch.
 pub fn is_valid_id(text: &str) -> bool {
     let mut bytes = text.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
-    // Git takes none of these for a part of a branch.
+    // Git refuses these in the name of a branch.
     let branch =
         !text.contains("..") && !text.ends_with('.') && text.strip_suffix(".lock").is_none();
     first

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Command;
+use crate::command::Command;
 use crate::text::first_few;
 
 /// The implicit step that makes a fresh worktree usable.
@@ -15,15 +15,9 @@ pub const TESTS_STEP: &str = "tests";
 pub const PULL_REQUEST_STEP: &str = "pull-request";
 /// What that step does, in words: its command is a script of ours, which says less.
 pub const PULL_REQUEST_WORDS: &str = "push the branch, find or open its pull request";
-/// How a note of that step begins that names the command it is about to try.
-pub const TRIED: &str = "tried: ";
 /// The implicit step that puts right what went wrong after the last tasks of a lane, which were done
 /// in worktrees of their own; without trouble it does not run.
 pub const MEND_STEP: &str = "mend";
-/// The lane that runs a phase's tests after the last merge.
-pub const VALIDATION_LANE: &str = "validation";
-/// How the steps of a validation are called, before their number.
-pub const VALIDATION_STEP: &str = "validate-";
 
 /// What a plan says about how a lane works.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -185,12 +179,19 @@ pub enum Role {
     Tasks,
     /// Runs only when the lane's work must go on after its last tasks.
     Mend,
+    /// Tests what all lanes of a phase merged; a lane of such steps is the validation of its phase.
+    Validation,
 }
 
 impl Role {
     /// Whether it is the lane's work.
     pub fn is_work(&self) -> bool {
         *self == Self::Work
+    }
+
+    /// Whether it changes what the lane hands on, so that what was committed or merged is outdated.
+    pub fn changes_work(self) -> bool {
+        !matches!(self, Self::Setup | Self::Tests | Self::PullRequest)
     }
 }
 
@@ -293,7 +294,7 @@ pub struct SnapshotRef {
 pub struct Missed {
     /// Its path.
     pub path: String,
-    /// Why it is not held.
+    /// Why it is not in the snapshot.
     pub why: String,
 }
 

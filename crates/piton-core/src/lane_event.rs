@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Class;
 use crate::hash::Sha;
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Isolation, SnapshotRef, Stage};
-use crate::lane_state::StageRecord;
+use crate::refusal::Refusal;
+use crate::stage_record::StageRecord;
+use crate::step_event::Class;
 use crate::step_state::FailedAttempt;
 
 /// The lane's preconditions hold; nothing is created yet.
@@ -42,11 +43,8 @@ pub struct LaneBlocked {
     pub lane: LanePath,
     /// At which stage.
     pub stage: Stage,
-    /// What is wrong.
-    pub why: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub fix: String,
+    /// Why, and what to do about it.
+    pub refusal: Refusal,
     /// The branch its work would go to, where it has not begun.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_branch: String,
@@ -224,6 +222,15 @@ pub struct LaneRemoved {
     pub branch_stays: bool,
 }
 
+/// The lane's work is merged, but its worktree stays: it could not be removed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneKept {
+    /// Which lane.
+    pub lane: LanePath,
+    /// Why, and what to do about it.
+    pub refusal: Refusal,
+}
+
 /// What the lane did so far is a commit of its branch, from which its tasks start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneForked {
@@ -336,7 +343,7 @@ pub struct RewindIntended {
     pub lanes: Vec<LanePath>,
     /// The work trees it changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rooms: Vec<RewindRoom>,
+    pub workspaces: Vec<RewindWorkspace>,
     /// Commits of base that are reverted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
@@ -356,9 +363,9 @@ impl RewindIntended {
 
     /// The tasks whose worktrees go with it, in words.
     pub fn leaving(&self) -> Option<String> {
-        let rooms = self.rooms.iter().filter(|room| room.goes);
+        let workspaces = self.workspaces.iter().filter(|workspace| workspace.goes);
         let lanes: Vec<String> =
-            rooms.filter_map(|room| Some(room.lane.as_ref()?.to_string())).collect();
+            workspaces.filter_map(|workspace| Some(workspace.lane.as_ref()?.to_string())).collect();
         match lanes.as_slice() {
             [] => None,
             [one] => Some(format!("the worktree of {one} goes")),
@@ -369,7 +376,7 @@ impl RewindIntended {
 
 /// A work tree that a rewind changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RewindRoom {
+pub struct RewindWorkspace {
     /// The lane that works in it; none for the project's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<LanePath>,
@@ -406,25 +413,9 @@ pub struct RewindRoom {
     /// What is copied into a worktree that has to be made again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copy: Vec<String>,
-    /// Where files go that no snapshot holds, and what comes in their place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub aside: Option<Aside>,
 }
 
-/// Files that are too large for a snapshot: out of the way, and back again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aside {
-    /// The folder that what is there goes to.
-    pub to: String,
-    /// The folder that what comes instead is in; empty where that is git itself.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub from: String,
-    /// The paths, and whether something comes; where git brings it, it is told when it is done.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<(String, bool)>,
-}
-
-impl RewindRoom {
+impl RewindWorkspace {
     /// Whether it is the worktree of a lane, and stands when the rewind is done.
     pub fn is_left_to(&self, lane: &LanePath) -> bool {
         self.lane.as_ref() == Some(lane) && !self.goes

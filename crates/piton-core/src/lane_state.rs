@@ -3,10 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate::GateState;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
-use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindRoom};
-use crate::state::{FailedAttempt, GateState, StepState};
+use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindWorkspace};
+use crate::lane_progress::{Change, next};
+pub use crate::lane_progress::{Committed, Conflict, Landed, LaneProgress};
+use crate::refusal::Refusal;
+pub use crate::stage_record::StageRecord;
+use crate::step_state::{FailedAttempt, StepState};
 use crate::text::short;
 use crate::time::Timestamp;
 
@@ -15,103 +20,86 @@ pub const UNDO_KEPT_MAX: usize = 20;
 /// Rounds a lane may go through the merge queue because base moved under it.
 pub const MERGE_ROUNDS_MAX: u32 = 5;
 
-/// A lane at work: where it works, what stages it passed, how far it is on its way to base.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, stored by its name")]
+/// A lane at work: where it works, how far it is, what it left on the way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LaneWork {
     /// The folder it works in.
     pub dir: String,
     /// The branch it works on; empty in place.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub branch: String,
     /// The branch its work goes to.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_branch: String,
     /// The commit it started from, or was last moved to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_sha: Option<String>,
     /// Where it works.
-    #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
     pub isolation: Isolation,
-    /// Whether its workspace is there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ready: bool,
+    /// How far it is.
+    pub progress: LaneProgress,
     /// Its checkpoints, one for each stage it passed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<StageRecord>,
-    /// Its last snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<String>,
-    /// The tree of its last snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<String>,
-    /// What its last snapshot does not hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub degraded: Vec<Missed>,
-    /// Where its branch stood at its last snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<String>,
-    /// Each test that passed, and the tree it last passed on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tested: Vec<(String, String)>,
-    /// The files that its test step found when it last started, until other work begins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests_found: Option<SnapshotRef>,
-    /// How often in a row its tests left other files than they ran on.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stirred: u32,
-    /// Its work as a commit of its branch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub committed: Option<Committed>,
-    /// The commit of base its work stands on for the merge at hand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub onto: Option<String>,
-    /// The merge that is under way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merging: Option<MergeIntended>,
-    /// The two commits whose conflict is to be put into its workspace: of base, and its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conflict: Option<(String, String)>,
-    /// The same two, until what was made of their conflict is a commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unsettled: Option<(String, String)>,
+    /// Its files as they were last seen.
+    pub latest: Latest,
+    /// What its tests ran on.
+    pub tests: LaneTests,
     /// Times base moved under its merge.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub rounds: u32,
     /// How often its work went on although its steps had finished.
-    #[serde(default, skip_serializing_if = "Reopenings::is_none")]
     pub reopened: Reopenings,
     /// Its pull request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
     /// The retries that the tool it was taken over from allowed; for a plan that names none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How its work reached base.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merged: Option<LaneMerged>,
-    /// Whether its worktree is gone again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub removed: bool,
-    /// Whether its worktree stays, because a person brought it back.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stays: bool,
-    /// Whether a person took its merge back, and it waits for their word.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub held: bool,
     /// Why it can't go on, and what to do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked: Option<(String, String)>,
-    /// The step whose tasks may start from its branch: all it did before is committed there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forked: Option<String>,
-    /// Whether it starts over, and what it did so far goes first: the lane it is a part of went
-    /// back behind it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub dropped: bool,
+    pub blocked: Option<Refusal>,
     /// The checkpoint it was rolled back to, until it goes on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<String>,
+}
+
+/// The files of a lane as they were last seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latest {
+    /// Its last snapshot.
+    pub snapshot: Option<String>,
+    /// The tree of its files, also after a rebase that took no snapshot.
+    pub tree: Option<String>,
+    /// What its last snapshot does not hold.
+    pub degraded: Vec<Missed>,
+    /// Where its branch stood at its last snapshot.
+    pub head: Option<String>,
+}
+
+/// What the tests of a lane ran on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LaneTests {
+    /// Each test that passed, and the tree it last passed on.
+    pub passed: Vec<(String, String)>,
+    /// The files that its test step found when it last started, until other work begins.
+    pub found: Option<SnapshotRef>,
+    /// How often in a row they left other files than they ran on.
+    pub changed_files: u32,
+}
+
+impl LaneTests {
+    /// Whether each test passed on a tree.
+    pub fn prove(&self, tests: &[String], tree: &str) -> bool {
+        tests.iter().all(|test| self.passed.iter().any(|(t, on)| t == test && on == tree))
+    }
+
+    /// Notes that tests passed on a tree.
+    pub(crate) fn pass(&mut self, tests: &[String], tree: &str) {
+        for test in tests {
+            self.passed.retain(|(t, _)| t != test);
+            self.passed.push((test.clone(), tree.to_owned()));
+        }
+    }
+
+    /// Notes that the files are others than those the test step found.
+    pub(crate) fn outdate(&mut self) {
+        *self = Self { passed: std::mem::take(&mut self.passed), ..Self::default() };
+    }
 }
 
 /// How often a lane's work went on after its steps had finished, and why.
@@ -119,6 +107,7 @@ pub struct LaneWork {
 /// Kept beside the steps: a step that succeeds forgets its failures, and a lane whose tests fail
 /// after each success would go on for ever.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Reopenings {
     /// How often.
     pub count: u32,
@@ -127,100 +116,7 @@ pub struct Reopenings {
     /// What went wrong each time.
     pub failures: Vec<FailedAttempt>,
     /// The step that went on; its own retries and these are counted together.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
-}
-
-impl Reopenings {
-    /// Whether its work never went on.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// A lane's work as a commit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Committed {
-    /// The commit.
-    pub commit: String,
-    /// Its tree.
-    pub tree: String,
-    /// Whether it differs from what the lane started from.
-    pub changed: bool,
-}
-
-/// A checkpoint of a lane at one of its stages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StageRecord {
-    /// Which stage.
-    pub stage: Stage,
-    /// Where it stands.
-    pub status: StageStatus,
-    /// When it was recorded.
-    pub at: Timestamp,
-    /// The number of the event that recorded it, counted from the first of the run.
-    pub event: u64,
-    /// What a person should know.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub notes: String,
-    /// The files at that point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<String>,
-    /// The commit of base at that point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_sha: Option<String>,
-    /// The lane's own commit at that point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head_sha: Option<String>,
-    /// The branch its work goes to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_branch: Option<String>,
-    /// The test that ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_command: Option<String>,
-    /// How it exited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// The last command that was tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_command: Option<String>,
-    /// Number of the retry, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_attempt: Option<u32>,
-    /// Retries there may be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
-    /// What went wrong so far.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failure_context: Vec<String>,
-    /// Whether nobody recorded it: a lane that was taken over needs it for its way back, and no view
-    /// shows it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub assumed: bool,
-}
-
-impl StageRecord {
-    /// A record with nothing in it but when it was made.
-    pub fn blank(stage: Stage, status: StageStatus, at: Timestamp, event: u64) -> Self {
-        Self {
-            stage,
-            status,
-            at,
-            event,
-            notes: String::new(),
-            snapshot: None,
-            base_sha: None,
-            head_sha: None,
-            target_branch: None,
-            test_command: None,
-            exit_code: None,
-            last_command: None,
-            retry_attempt: None,
-            max_retries: None,
-            failure_context: Vec::new(),
-            assumed: false,
-        }
-    }
 }
 
 /// An act that can be undone, with what it needs for that.
@@ -232,28 +128,24 @@ pub struct Undoable {
     pub at: Timestamp,
     /// What it was.
     pub act: Act,
-    /// What it was about, in words.
+    /// What it was about, in words; of an undo, what it was about that was done first.
     pub words: String,
+    /// Whether it is an undo of an undo, which brings back what was done first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returns: bool,
     /// The steps as they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(StepPath, StepState)>,
     /// The lanes as they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<(LanePath, Option<Box<LaneWork>>)>,
     /// The work trees it changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rooms: Vec<RewindRoom>,
+    pub workspaces: Vec<RewindWorkspace>,
     /// The moves of base it made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
     /// The gates whose decisions it took back, as they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<(GateRef, Option<GateState>)>,
     /// The act that it undid, where it is an undo.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
     /// Whether it was undone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
 }
 
@@ -265,13 +157,23 @@ impl Undoable {
             at,
             act,
             words,
+            returns: false,
             steps: Vec::new(),
             lanes: Vec::new(),
-            rooms: Vec::new(),
+            workspaces: Vec::new(),
             reverts: Vec::new(),
             gates: Vec::new(),
             undoes: None,
             undone: false,
+        }
+    }
+
+    /// What it is called, however often it went back and forth.
+    pub fn title(&self) -> String {
+        match (self.act, self.returns) {
+            (Act::Undo, false) => format!("undo of the {}", self.words),
+            (Act::Undo, true) => format!("return of the {}", self.words),
+            _ => self.words.clone(),
         }
     }
 }
@@ -319,6 +221,24 @@ impl From<RewindKind> for Act {
 }
 
 impl LaneWork {
+    /// Changes how far it is; a change that cannot follow changes nothing.
+    pub(crate) fn take(&mut self, change: Change) {
+        if let Ok(progress) = next(&self.progress, change) {
+            self.progress = progress;
+        }
+    }
+
+    /// Notes what its files are.
+    pub(crate) fn saw(&mut self, snapshot: Option<&SnapshotRef>) {
+        let Some(snapshot) = snapshot.cloned() else { return };
+        self.latest = Latest {
+            snapshot: Some(snapshot.commit),
+            tree: Some(snapshot.tree),
+            degraded: snapshot.degraded,
+            head: snapshot.head,
+        };
+    }
+
     /// The records that somebody made, in their order.
     pub fn seen(&self) -> impl Iterator<Item = &StageRecord> {
         self.records.iter().filter(|r| !r.assumed)
@@ -344,30 +264,92 @@ impl LaneWork {
         last.map(|r| r.stage)
     }
 
-    /// Whether it was taken back to before anything was created: it begins again, from the base of
-    /// now, although its worktree is still there.
-    pub fn begins_again(&self) -> bool {
-        let back = self.rolled_back.is_some() && !self.isolation.is_in_place();
-        back && self.stage() == Some(Stage::BeforeLaneStart)
+    /// Its work as a commit.
+    pub fn committed(&self) -> Option<&Committed> {
+        self.progress.committed()
     }
 
-    /// Whether each test passed on a tree.
-    pub fn proven(&self, tests: &[String], tree: &str) -> bool {
-        tests.iter().all(|test| self.tested.iter().any(|(t, on)| t == test && on == tree))
+    /// How its work got to where it belongs.
+    pub fn merged(&self) -> Option<&LaneMerged> {
+        self.progress.merged()
+    }
+
+    /// The merge that is under way.
+    pub fn merging(&self) -> Option<&MergeIntended> {
+        match &self.progress {
+            LaneProgress::Merging { intent, .. } => Some(intent),
+            _ => None,
+        }
+    }
+
+    /// The commit of base that it was rebased onto for the merge at hand.
+    pub fn onto(&self) -> Option<&String> {
+        match &self.progress {
+            LaneProgress::Rebased { onto, .. } => Some(onto),
+            LaneProgress::Merging { intent, .. } => Some(&intent.from),
+            _ => None,
+        }
+    }
+
+    /// The conflict that is to be put into its workspace.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        match &self.progress {
+            LaneProgress::Conflicted(conflict) => Some(conflict),
+            _ => None,
+        }
+    }
+
+    /// The conflict that its work is to resolve.
+    pub fn resolving(&self) -> Option<&Conflict> {
+        match &self.progress {
+            LaneProgress::Conflicted(conflict)
+            | LaneProgress::Working { conflict: Some(conflict) } => Some(conflict),
+            _ => None,
+        }
+    }
+
+    /// Whether the tasks that a step of it waits for may start.
+    pub fn is_forked_at(&self, waiting: &str) -> bool {
+        matches!(&self.progress, LaneProgress::Forked { step } if step == waiting)
+    }
+
+    /// Whether it starts over, and what it did so far goes first.
+    pub fn is_dropped(&self) -> bool {
+        self.progress == LaneProgress::Dropped
+    }
+
+    /// Whether the run has no use for its worktree: there is none, or it stays for a person.
+    pub fn is_removed(&self) -> bool {
+        let begins = matches!(self.progress, LaneProgress::Begun | LaneProgress::Dropped);
+        !begins && !self.has_workspace()
+    }
+
+    /// Whether it was taken back to before anything was created, and begins with the base of now.
+    pub fn begins_again(&self) -> bool {
+        match self.progress {
+            LaneProgress::BeginsAgain => true,
+            LaneProgress::NotBegun => self.rolled_back.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether its workspace is there to be worked in.
+    pub fn has_workspace(&self) -> bool {
+        self.progress.has_workspace()
     }
 
     /// What its test step ran on, if it passed and left other files.
     pub fn tested_before(&self) -> Option<&SnapshotRef> {
-        let found = self.tests_found.as_ref().filter(|_| self.stirred > 0)?;
-        (self.tree.as_ref() != Some(&found.tree)).then_some(found)
+        let found = self.tests.found.as_ref().filter(|_| self.tests.changed_files > 0)?;
+        (self.latest.tree.as_ref() != Some(&found.tree)).then_some(found)
     }
 
     /// What its test step ran on, if that was the commit to be merged and it left other files or other
     /// commits.
     pub fn retested(&self) -> Option<&SnapshotRef> {
-        let (found, committed) = (self.tests_found.as_ref()?, self.committed.as_ref()?);
+        let (found, committed) = (self.tests.found.as_ref()?, self.committed()?);
         let at_commit = found.head.as_ref() == Some(&committed.commit);
-        let strayed = at_commit && self.head.is_some() && self.head != found.head;
+        let strayed = at_commit && self.latest.head.is_some() && self.latest.head != found.head;
         let left = strayed || self.tested_before().is_some();
         (left && found.tree == committed.tree).then_some(found)
     }
@@ -375,14 +357,8 @@ impl LaneWork {
     /// Whether a workspace is as an attempt of its tests left it, or is on the way from there back to
     /// what they found: nobody else changed it since.
     pub fn left_by_tests(&self, found: &SnapshotRef, present: &SnapshotRef) -> bool {
-        let files = self.tree.as_ref() == Some(&present.tree) || found.tree == present.tree;
-        files && (self.head == present.head || found.head == present.head)
-    }
-
-    /// Notes that a test passed on a tree.
-    pub(crate) fn passed(&mut self, test: &str, tree: &str) {
-        self.tested.retain(|(t, _)| t != test);
-        self.tested.push((test.to_owned(), tree.to_owned()));
+        let files = self.latest.tree.as_ref() == Some(&present.tree) || found.tree == present.tree;
+        files && (self.latest.head == present.head || found.head == present.head)
     }
 
     /// The commit of base it began with.
@@ -393,27 +369,26 @@ impl LaneWork {
     /// Whether it had nothing to merge, and a commit is all that it did: base needs none of it, whether it
     /// contains that or not.
     pub fn committed_nothing(&self, head: &str) -> bool {
-        let nothing = self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Nothing);
-        nothing && self.committed.as_ref().is_some_and(|c| !c.changed && c.commit == head)
+        let nothing = self.merged().is_some_and(|m| m.by == MergedBy::Nothing);
+        nothing && self.committed().is_some_and(|c| !c.changed && c.commit == head)
     }
 
     /// Whether it has a worktree that work is done in.
-    pub fn stands(&self) -> bool {
-        let own = !self.isolation.is_in_place() && !self.branch.is_empty();
-        own && self.ready && !self.removed && !self.dropped
+    pub fn has_worktree(&self) -> bool {
+        !self.isolation.is_in_place() && !self.branch.is_empty() && self.has_workspace()
     }
 
     /// Whether nothing more is to be done for it, once its steps are over.
     pub fn is_over(&self) -> bool {
-        let rests = |by| by == MergedBy::Kept || self.removed || self.stays;
-        self.merged.as_ref().map_or_else(|| self.has_no_room(), |m| rests(m.by))
-    }
-
-    /// Whether there is no place where it worked, and nothing that it did: it was refused at its start, or
-    /// taken back to it, and all its steps may have been left out since.
-    pub fn has_no_room(&self) -> bool {
-        let nowhere = (self.branch.is_empty() || self.removed) && !self.dropped;
-        nowhere && !self.ready && self.committed.is_none() && self.merging.is_none()
+        match &self.progress {
+            LaneProgress::NotBegun
+            | LaneProgress::Begun
+            | LaneProgress::Restored(_)
+            | LaneProgress::Removed(_)
+            | LaneProgress::Kept(_) => true,
+            LaneProgress::Merged(landed) => landed.stays(),
+            _ => false,
+        }
     }
 }
 
@@ -421,9 +396,4 @@ impl LaneWork {
 pub fn base_moved(base: &str, from: &str, to: &str) -> Option<String> {
     (from != to)
         .then(|| format!("{base} moved from {} to {} since it began", short(from), short(to)))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
 }

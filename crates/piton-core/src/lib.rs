@@ -7,21 +7,27 @@
 
 pub mod approval;
 pub mod budget;
+pub mod command;
 pub mod decide;
 pub mod error_codes;
 pub mod event;
 pub mod evidence;
 pub mod failure;
+pub mod gate;
 pub mod hash;
 pub mod id;
 pub mod lane;
 pub mod lane_event;
+pub mod lane_progress;
 pub mod lane_state;
 pub mod plan;
 pub mod redact;
+pub mod refusal;
+pub mod refusals;
 pub mod request;
 pub mod shape;
 pub mod shell;
+pub mod stage_record;
 pub mod state;
 pub mod status;
 pub mod step_event;
@@ -31,6 +37,7 @@ pub mod tasks;
 pub mod text;
 pub mod time;
 pub mod undo;
+pub mod unmet;
 
 mod apply;
 

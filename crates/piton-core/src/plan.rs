@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
+pub use crate::command::Command;
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{LaneRules, PULL_REQUEST_WORDS, Role, TaskWorktrees};
@@ -24,7 +25,7 @@ pub const IMPLICIT_STEP: &str = "work";
 /// the lane goes on to its tests, and one of which nothing is there does not begin.
 pub const UNKNOWN_WORK: &str = ": what this lane does is not known";
 
-/// A whole plan.
+/// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// What people call it.
@@ -36,7 +37,7 @@ pub struct Plan {
     pub spec: Option<String>,
     /// What a failed step does to the rest.
     pub on_failure: OnFailure,
-    /// Limits of the whole run.
+    /// Limits of the run.
     pub budgets: Budgets,
     /// The phases, in the order of the document.
     pub phases: Vec<Phase>,
@@ -140,28 +141,6 @@ pub enum Work {
     Tests(Vec<Command>),
     /// Waits for these lanes of the same phase, each a task in a worktree of its own.
     Tasks(Vec<String>),
-}
-
-/// A command; each text is a template.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Command {
-    /// A line for `sh -c`.
-    Shell(String),
-    /// A program and its arguments, without a shell.
-    Args(Vec<String>),
-}
-
-impl Command {
-    /// The command as a person would read it.
-    pub fn display(&self) -> String {
-        match self {
-            Self::Shell(line) => line.clone(),
-            Self::Args(args) => {
-                args.iter().map(|arg| shell::quoted(arg)).collect::<Vec<_>>().join(" ")
-            }
-        }
-    }
 }
 
 impl Work {
@@ -276,7 +255,7 @@ impl Step {
             &self.inputs,
             &self.artifacts,
         ));
-        // Half of it tells definitions apart, and a status reads one of these per step.
+        // Half of it is enough to distinguish definitions, and `status` reads one per step.
         Sha(whole.0.chars().take(DEFINITION_CHARS).collect())
     }
 }

@@ -1,9 +1,8 @@
 //! Keeps secrets out of what Piton writes: ledger, failure context, views, terminal.
 //!
-//! Known are the values of variables whose names look secret (`names`), and the shapes of well-known
-//! tokens and of private keys (`shapes`). They are looked for in a text as written and as it is seen
-//! on a screen (`plain`); what belongs to several secrets goes once. A secret that is neither (typed
-//! into a command by hand, say) cannot be seen; the docs say so.
+//! Two kinds are known: values of variables whose names look secret (`names`), and the shapes of
+//! well-known tokens and private keys (`shapes`). A text is searched as written and as it looks on a
+//! screen (`plain`). Any other secret, such as one typed into a command, is not found; the docs say so.
 
 mod lines;
 mod names;
@@ -18,15 +17,26 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-pub use lines::{HELD_BYTES_MIN, Key, Lines};
+pub use lines::{KEPT_BYTES_MIN, Key, Lines};
 pub use names::Names;
 
 use plain::Plain;
 
 /// Shortest value that is redacted: shorter ones would blank out ordinary words.
 pub const VALUE_BYTES_MIN: usize = 8;
-/// What stands where a secret stood.
+/// What replaces a secret.
 pub const REPLACEMENT: &str = "[redacted]";
+
+/// A text without escape sequences, control characters and marks that hide or reorder others. Line
+/// breaks and tabs stay.
+pub fn as_seen(text: &str) -> Cow<'_, str> {
+    plain::Plain::of(text).map_or(Cow::Borrowed(text), |plain| Cow::Owned(plain.text))
+}
+
+/// Whether something was recorded with a secret replaced.
+pub fn is_redacted(recorded: &impl serde::Serialize) -> bool {
+    serde_json::to_string(recorded).is_ok_and(|text| text.contains(REPLACEMENT))
+}
 
 /// Replaces secrets in text.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +63,7 @@ impl Redactor {
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
         names: &Names,
     ) -> Self {
-        // The length first: it is told more quickly than the name.
+        // The length first: it is cheaper to check than the name.
         let is_secret =
             |(name, value): &(&str, &str)| value.len() >= VALUE_BYTES_MIN && names.is_secret(name);
         for (name, value) in environment.into_iter().filter(is_secret) {
@@ -99,7 +109,8 @@ impl Redactor {
         self.and(found, names)
     }
 
-    /// The text with stars over its secrets: as long as it was, so that places in it stay true.
+    /// The text with its secrets replaced by stars. Its length stays the same, so that places in it
+    /// stay valid.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let stars = |secret: &str| -> String {
             secret.bytes().map(|b| if b == b'\n' { '\n' } else { '*' }).collect()
@@ -124,13 +135,13 @@ impl Redactor {
         self.values.is_empty()
     }
 
-    /// Returns the text without its secrets. What comes out of it comes out of it again.
+    /// Returns the text without its secrets. Redacting the result again changes nothing.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         loop {
             let mut ranges = self.ranges(&text);
             if !ranges.is_empty() {
-                // What was replaced before is no part of a secret: it goes with one, or stays.
+                // What was replaced before is not part of a secret.
                 ranges.extend(occurrences(&text, REPLACEMENT));
                 ranges = merged(ranges);
                 ranges.retain(|range| &text[range.clone()] != REPLACEMENT);
@@ -144,7 +155,7 @@ impl Redactor {
         }
     }
 
-    /// Where secrets stand: as written, and as seen. In order, none touching the inside of another.
+    /// Where secrets are, as written and as seen: in order, without overlaps.
     fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let mut ranges = self.found(text);
         if let Some(plain) = Plain::of(text) {

@@ -16,8 +16,10 @@ use crate::event::{
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
-use crate::lane::TESTS_STEP;
+use crate::lane::Role;
 use crate::plan::Plan;
+use crate::refusal::Refusal;
+use crate::remedy;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
@@ -78,35 +80,87 @@ pub enum Request {
 }
 
 /// Why a request is not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
     /// No such step.
-    #[error("there is no step {0} in this run")]
     NoStep(String),
-    /// No such gate.
-    #[error("there is no gate `{0}` in this run; it has: {1}")]
+    /// No such gate; the run has these.
     NoGate(String, String),
     /// Several gates have that text.
-    #[error("several gates are called `{0}`; name the place instead: {places}", places = listed(.1))]
     ManyGates(String, Vec<GateRef>),
     /// The gate is already decided: a person is asked once.
-    #[error("gate `{0}` was already {1} by {2}")]
     Decided(String, &'static str, String),
     /// The step is running.
-    #[error("step {0} is running; wait for it, or end it with `piton abort {1}`")]
     Running(StepPath, String),
     /// The step is finished.
-    #[error("step {0} is finished; to run it again, use `piton retry {1} {0} --again`")]
     Finished(StepPath, String),
     /// The step has not failed.
-    #[error("step {0} is {1}, so there is nothing to retry")]
     NotFailed(StepPath, String),
     /// The run was set aside.
-    #[error("run {0} is archived and cannot change; to bring it back, run `piton resume {0}`")]
     Archived(String),
     /// The run is over for good.
-    #[error("the run is {0} and cannot change")]
     Over(String),
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        let refusal = |cause: String| Self::new("refused", cause);
+        match refused {
+            Refused::NoStep(step) => {
+                Self::new("no-step", format!("there is no step {step} in this run"))
+            }
+            Refused::NoGate(gate, known) => {
+                Self::new("no-gate", format!("there is no gate `{gate}` in this run"))
+                    .or(format!("the run has: {known}"))
+            }
+            Refused::ManyGates(gate, places) => {
+                let places: Vec<&str> = places.iter().map(|place| place.0.as_str()).collect();
+                Self::new("no-gate", format!("several gates are called `{gate}`"))
+                    .or(format!("name the place instead: {}", places.join(", ")))
+            }
+            Refused::Decided(gate, verb, by) => {
+                refusal(format!("gate `{gate}` was already {verb} by {by}"))
+            }
+            Refused::Running(step, run) => refusal(format!("step {step} is running"))
+                .or(remedy![Words "wait for it, or end it with ", Piton "abort {run}"]),
+            Refused::Finished(step, run) => refusal(format!("step {step} is finished"))
+                .or(remedy![Words "to run it again, use ", Piton "retry {run} {step} --again"]),
+            Refused::NotFailed(step, status) => {
+                refusal(format!("step {step} is {status}, so there is nothing to retry"))
+            }
+            Refused::Archived(run) => refusal(format!("run {run} is archived and cannot change"))
+                .or(remedy![Words "to bring it back, run ", Piton "resume {run}"]),
+            Refused::Over(status) => refusal(format!("the run is {status} and cannot change")),
+        }
+    }
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It was carried out, in words.
+    Done(String),
+    /// It was not.
+    Refused(Refusal),
+}
+
+impl Reply {
+    /// A reply from the inbox; text that is not one says what was done.
+    pub fn from_inbox(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_else(|_| Self::Done(text.to_owned()))
+    }
+
+    /// The reply as the inbox keeps it.
+    pub fn to_inbox(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl From<Result<String, Refusal>> for Reply {
+    fn from(done: Result<String, Refusal>) -> Self {
+        done.map_or_else(Self::Refused, Self::Done)
+    }
 }
 
 impl Request {
@@ -123,7 +177,7 @@ impl Request {
 }
 
 /// Turns a request into events, from the state alone.
-pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>, Refusal> {
+pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>, Refused> {
     if let Some(refusal) = over(state) {
         return Err(refusal);
     }
@@ -144,7 +198,7 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
         }
         Request::Skip { step, satisfy } => skip(state, step, *satisfy, by),
         Request::Abort { .. } if state.is_over() => {
-            Err(Refusal::Over(Status::Complete.to_string()))
+            Err(Refused::Over(Status::Complete.to_string()))
         }
         Request::Abort { cancel, message } => Ok(vec![Event::RunAborted(RunAborted {
             by: by.to_owned(),
@@ -166,10 +220,10 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
 }
 
 /// Why a run accepts no more requests.
-pub fn over(state: &RunState) -> Option<Refusal> {
+pub fn over(state: &RunState) -> Option<Refused> {
     match state.ended.filter(|s| s.is_final())? {
-        Status::Archived => Some(Refusal::Archived(name_of(state))),
-        status => Some(Refusal::Over(status.to_string())),
+        Status::Archived => Some(Refused::Archived(name_of(state))),
+        status => Some(Refused::Over(status.to_string())),
     }
 }
 
@@ -201,7 +255,7 @@ pub fn awaits_tick(plan: &Plan, state: &RunState, name: &str) -> bool {
 }
 
 /// Finds a gate by its place or its text.
-pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Refusal> {
+pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Refused> {
     let all = gates(state);
     if let Some(found) = all.iter().find(|(place, _)| place.0 == wanted) {
         return Ok(found.clone());
@@ -217,17 +271,13 @@ pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Re
         ([], _) => {
             let list: Vec<String> = all.iter().map(|(p, n)| format!("{p} ({n})")).collect();
             let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-            Err(Refusal::NoGate(wanted.to_owned(), list))
+            Err(Refused::NoGate(wanted.to_owned(), list))
         }
         (many, _) => {
             let places = many.iter().map(|(place, _)| place.clone()).collect();
-            Err(Refusal::ManyGates(wanted.to_owned(), places))
+            Err(Refused::ManyGates(wanted.to_owned(), places))
         }
     }
-}
-
-fn listed(places: &[GateRef]) -> String {
-    places.iter().map(|place| place.0.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn decide_gate(
@@ -236,13 +286,13 @@ fn decide_gate(
     approved: bool,
     message: &str,
     by: &str,
-) -> Result<Vec<Event>, Refusal> {
+) -> Result<Vec<Event>, Refused> {
     let (gate, name) = find_gate(state, wanted)?;
     if let Some(decision) = state.gates.get(&gate).and_then(|g| g.decision.as_ref()) {
         // An approval can revoke a rejection. An approval may already have had effects.
         if decision.approved || !approved {
             let verb = if decision.approved { "approved" } else { "rejected" };
-            return Err(Refusal::Decided(name, verb, decision.by.clone()));
+            return Err(Refused::Decided(name, verb, decision.by.clone()));
         }
     }
     // Inputs that steps changed are recorded too, but they are not artifacts.
@@ -267,12 +317,12 @@ fn decide_gate(
     })])
 }
 
-fn running(state: &RunState, step: &StepPath) -> Refusal {
-    Refusal::Running(step.clone(), name_of(state))
+fn running(state: &RunState, step: &StepPath) -> Refused {
+    Refused::Running(step.clone(), name_of(state))
 }
 
-fn finished(state: &RunState, step: &StepPath) -> Refusal {
-    Refusal::Finished(step.clone(), name_of(state))
+fn finished(state: &RunState, step: &StepPath) -> Refused {
+    Refused::Finished(step.clone(), name_of(state))
 }
 
 /// The run id for commands in messages: without it, they would mean the newest run that fits.
@@ -286,8 +336,8 @@ fn retry(
     again: bool,
     downstream: bool,
     by: &str,
-) -> Result<Vec<Event>, Refusal> {
-    let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
+) -> Result<Vec<Event>, Refused> {
+    let step = state.step(path).ok_or_else(|| Refused::NoStep(path.to_string()))?;
     let tasks = task_steps(state, path);
     if !tasks.is_empty() {
         return retry_tasks(state, path, step, &tasks, again, by);
@@ -300,7 +350,7 @@ fn retry(
             reason: format!("{by} asked to run it again"),
         })),
         Progress::Pending if !again => {
-            return Err(Refusal::NotFailed(path.clone(), step.status().to_string()));
+            return Err(Refused::NotFailed(path.clone(), step.status().to_string()));
         }
         // The step runs anyway, but the steps after it may not.
         Progress::Pending => None,
@@ -340,7 +390,7 @@ fn retry_tasks(
     tasks: &[(StepPath, &StepState)],
     again: bool,
     by: &str,
-) -> Result<Vec<Event>, Refusal> {
+) -> Result<Vec<Event>, Refused> {
     let mut events = Vec::new();
     for (step, task) in tasks {
         let step = step.clone();
@@ -359,7 +409,7 @@ fn retry_tasks(
     match waits.progress {
         _ if !events.is_empty() => Ok(events),
         Progress::Done => Err(finished(state, path)),
-        _ => Err(Refusal::NotFailed(path.clone(), waits.status().to_string())),
+        _ => Err(Refused::NotFailed(path.clone(), waits.status().to_string())),
     }
 }
 
@@ -407,8 +457,8 @@ fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a StepSta
     state.steps().filter(|(p, _)| follows(p)).collect()
 }
 
-fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Vec<Event>, Refusal> {
-    let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
+fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Vec<Event>, Refused> {
+    let step = state.step(path).ok_or_else(|| Refused::NoStep(path.to_string()))?;
     // Skipping a step that waits for tasks skips its unfinished tasks.
     let tasks = task_steps(state, path);
     let open = tasks.into_iter().filter(|(_, s)| !s.progress.is_over());
@@ -432,7 +482,7 @@ pub fn skip_warning(state: &RunState, path: &StepPath, satisfy: bool) -> Option<
     let lane = path.lane();
     let branch = state.lane(&lane).and_then(|l| l.work.as_ref()).map_or("", |w| &w.branch);
     let mut words = Vec::new();
-    if path.step == TESTS_STEP && !branch.is_empty() {
+    if state.role(path) == Role::Tests && !branch.is_empty() {
         words.push(format!("the work of {lane} stays on {branch}: only tested work is merged"));
     }
     let list = dependents(state, path).join(", ");

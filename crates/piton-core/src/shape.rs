@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::LanePath;
-use crate::lane::{Isolation, TaskOf};
+use crate::lane::{Isolation, Role, TaskOf};
 use crate::plan::Plan;
 
 /// The structure of a plan: what a state is made of.
@@ -44,8 +44,8 @@ pub struct ShapeLane {
     /// Its gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
-    /// Ids of its steps.
-    pub steps: Vec<String>,
+    /// Its steps.
+    pub steps: Vec<ShapeStep>,
     /// Where it works.
     #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
     pub isolation: Isolation,
@@ -57,13 +57,34 @@ pub struct ShapeLane {
     pub task: Option<TaskOf>,
 }
 
+/// A step of a [`Shape`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShapeStep {
+    /// Its id.
+    pub id: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Role::is_work")]
+    pub role: Role,
+}
+
+impl ShapeLane {
+    /// Whether it is the validation of its phase.
+    pub fn is_validation(&self) -> bool {
+        !self.steps.is_empty() && self.steps.iter().all(|s| s.role == Role::Validation)
+    }
+}
+
 impl From<&Plan> for Shape {
     fn from(plan: &Plan) -> Self {
         let lane = |lane: &crate::plan::Lane| ShapeLane {
             id: lane.id.clone(),
             needs: lane.needs.clone(),
             gate: lane.gate.clone(),
-            steps: lane.steps.iter().map(|s| s.id.clone()).collect(),
+            steps: lane
+                .steps
+                .iter()
+                .map(|s| ShapeStep { id: s.id.clone(), role: s.role })
+                .collect(),
             isolation: lane.rules.isolation,
             alone: lane.rules.alone,
             task: lane.rules.task.clone(),

@@ -29,7 +29,7 @@ pub fn git(dir: Option<&str>, words: &[&str]) -> String {
 }
 
 /// A command with the values of variables in their place, so that it means the same where those are not
-/// set. Between single quotes nothing is a variable. A value that is no plain word is set before it.
+/// set. Between single quotes nothing is a variable. A value that is not a plain word is set before it.
 pub fn filled(command: &str, values: &[(String, String)]) -> String {
     let (mut out, mut rest) = (String::new(), command);
     let (mut single, mut double) = (false, false);
@@ -54,7 +54,7 @@ pub fn filled(command: &str, values: &[(String, String)]) -> String {
         match c {
             '\'' if !double => single = !single,
             '"' if !single => double = !double,
-            // What follows is no sign of anything.
+            // The character that follows is taken as it is.
             '\\' if !single => taken += rest[1..].chars().next().map_or(0, char::len_utf8),
             _ => {}
         }
@@ -117,21 +117,21 @@ mod tests {
     fn variables_are_told_by_their_values() {
         let value = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let values = [value("BRANCH", "lane/P1"), value("BASE", "my base's"), value("NONE", "")];
-        let told = |command: &str| filled(command, &values);
-        assert_eq!(told("gh --head \"$BRANCH\" -x"), "gh --head \"lane/P1\" -x");
+        let with_values = |command: &str| filled(command, &values);
+        assert_eq!(with_values("gh --head \"$BRANCH\" -x"), "gh --head \"lane/P1\" -x");
         assert_eq!(
-            told("a ${BRANCH}_x $BRANCHES $OTHER $? $"),
+            with_values("a ${BRANCH}_x $BRANCHES $OTHER $? $"),
             "a lane/P1_x $BRANCHES $OTHER $? $"
         );
-        assert_eq!(told("a '$BRANCH' \"it's $BRANCH\""), "a '$BRANCH' \"it's lane/P1\"");
-        assert_eq!(told("a \\$BRANCH \\'$BRANCH"), "a \\$BRANCH \\'lane/P1");
+        assert_eq!(with_values("a '$BRANCH' \"it's $BRANCH\""), "a '$BRANCH' \"it's lane/P1\"");
+        assert_eq!(with_values("a \\$BRANCH \\'$BRANCH"), "a \\$BRANCH \\'lane/P1");
         let base = "export BASE='my base'\\''s'; a \"$BASE\" \"${BASE}\" lane/P1";
-        assert_eq!(told("a \"$BASE\" \"${BASE}\" $BRANCH"), base);
+        assert_eq!(with_values("a \"$BASE\" \"${BASE}\" $BRANCH"), base);
         assert_eq!(
-            told("a \"$NONE\" ${BRANCH:-x} ${"),
+            with_values("a \"$NONE\" ${BRANCH:-x} ${"),
             "export NONE=''; a \"$NONE\" ${BRANCH:-x} ${"
         );
-        assert_eq!(told("ü \"$BRANCH\" \\ü"), "ü \"lane/P1\" \\ü");
+        assert_eq!(with_values("ü \"$BRANCH\" \\ü"), "ü \"lane/P1\" \\ü");
     }
 
     #[test]

@@ -9,22 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{FileHash, ProtocolRef, RewindIntended, Verdict};
+pub use crate::gate::{Decision, GateState};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
-use crate::lane::{Isolation, SnapshotRef, TaskOf, VALIDATION_LANE, VALIDATION_STEP};
+use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
 use crate::status::Status;
 pub use crate::step_state::{FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
 
-/// Most attempts whose failure is told to the next one; older ones have had their say.
+/// Most failed attempts that are passed on to the next one.
 pub const FAILURES_KEPT_MAX: usize = 20;
-/// Most manual checkpoints held in the state; all stay in the ledger.
+/// Most manual checkpoints in the state; the ledger keeps all.
 pub const CHECKPOINTS_KEPT_MAX: usize = 50;
 
 /// The state of one run.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, stored by its name")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunState {
     /// Its name; empty before the first event.
     pub run_id: Option<RunId>,
@@ -41,30 +43,24 @@ pub struct RunState {
     /// Where its steps run.
     pub root: String,
     /// Whether that is a linked work tree: its repository may be there when it is gone.
-    #[serde(default)]
     pub linked: bool,
     /// The word in its children's environment.
     pub mark: String,
     /// The commit that was last seen checked out.
     pub head: Option<String>,
     /// The branch that was asked for as base of its lanes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The retries that were asked for, whatever the plan says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
     /// Whether its lanes were asked to start from uncommitted changes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seed_dirty: bool,
     /// Whether it was asked to go on after failures.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_going: bool,
     /// When it began.
     pub created_at: Timestamp,
     /// When something last happened.
     pub last_at: Timestamp,
     /// Up to when the time it was driven is counted.
-    #[serde(default)]
     pub counted_at: Timestamp,
     /// Whether a driver is attached, as far as the events tell.
     pub driven: bool,
@@ -81,10 +77,8 @@ pub struct RunState {
     /// Its gates that were asked or decided.
     pub gates: BTreeMap<GateRef, GateState>,
     /// Gates of its phase document whose ticks count.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub ticks: BTreeSet<String>,
     /// Those that were ticked while its steps were at work: a step may have done it.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doubted: BTreeSet<String>,
     /// The hash last recorded for each artifact, and which step recorded it.
     pub recorded: BTreeMap<String, Recorded>,
@@ -93,13 +87,10 @@ pub struct RunState {
     /// The budget that stopped the last driver.
     pub exhausted: Option<String>,
     /// Events so far: the number of the last one.
-    #[serde(default)]
     pub events: u64,
     /// The rewind that is under way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewinding: Option<Box<RewindIntended>>,
     /// What can be undone, the newest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo: Vec<Undoable>,
 }
 
@@ -177,31 +168,6 @@ pub struct Recorded {
     pub by: StepPath,
 }
 
-/// The state of a gate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateState {
-    /// What is asked for.
-    pub name: String,
-    /// When it was first asked.
-    pub asked_at: Timestamp,
-    /// What was decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Decision>,
-}
-
-/// A person's decision.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
-    /// Yes or no.
-    pub approved: bool,
-    /// Who.
-    pub by: String,
-    /// What they said.
-    pub message: String,
-    /// When.
-    pub at: Timestamp,
-}
-
 /// A manual checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -229,9 +195,14 @@ impl LaneState {
             && (self.isolation.is_in_place() || self.work.as_ref().is_none_or(|w| w.is_over()))
     }
 
-    /// Whether it is the validation of a phase document.
+    /// Whether it is the validation of its phase.
     pub fn is_validation(&self) -> bool {
-        self.id == VALIDATION_LANE && self.steps.iter().all(|s| s.id.starts_with(VALIDATION_STEP))
+        !self.steps.is_empty() && self.steps.iter().all(|s| s.role == Role::Validation)
+    }
+
+    /// Its step of a role; of several the first.
+    pub fn step_for(&self, role: Role) -> Option<&StepState> {
+        self.steps.iter().find(|s| s.role == role)
     }
 
     /// The files that its steps recorded, as seen from its folder.
@@ -270,7 +241,7 @@ impl LaneState {
     }
 
     /// Brings [`LaneState::over`] up to date after a step changed.
-    pub(crate) fn settle(&mut self, changed: usize) {
+    pub(crate) fn skip_done(&mut self, changed: usize) {
         self.over = self.over.min(changed);
         while self.steps.get(self.over).is_some_and(|s| s.progress.is_over()) {
             self.over += 1;
@@ -336,15 +307,20 @@ impl RunState {
         Some(&self.phases[phase].lanes[lane].steps[step])
     }
 
+    /// What a step is for; work where there is no such step.
+    pub fn role(&self, path: &StepPath) -> Role {
+        self.step(path).map(|s| s.role).unwrap_or_default()
+    }
+
     pub(crate) fn step_mut(&mut self, path: &StepPath) -> Option<&mut StepState> {
         let (phase, lane, step) = self.position(path)?;
         Some(&mut self.phases[phase].lanes[lane].steps[step])
     }
 
     /// Brings the hint of a step's lane up to date.
-    pub(crate) fn settle(&mut self, path: &StepPath) {
+    pub(crate) fn skip_done(&mut self, path: &StepPath) {
         if let Some((phase, lane, step)) = self.position(path) {
-            self.phases[phase].lanes[lane].settle(step);
+            self.phases[phase].lanes[lane].skip_done(step);
         }
     }
 

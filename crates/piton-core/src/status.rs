@@ -18,7 +18,7 @@ pub enum Status {
     Parked,
     /// Failed, with no attempt left.
     Failed,
-    /// Held back by something that a person must change.
+    /// Blocked by something that a person must change.
     Blocked,
     /// Finished with its evidence recorded.
     Complete,

@@ -39,6 +39,14 @@ pub struct FileHash {
     pub sha256: Sha,
 }
 
+impl StepStarted {
+    /// The start of an attempt about which no more is known.
+    pub fn new(step: StepPath, attempt: u32, definition: Sha) -> Self {
+        let (inputs, secrets) = (Vec::new(), Vec::new());
+        Self { step, attempt, definition, inputs, before: None, tests_only: false, secrets }
+    }
+}
+
 /// See [`crate::Event::StepFinished`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepFinished {
@@ -78,13 +86,36 @@ pub struct StepFinished {
     pub tests: Vec<String>,
     /// Whether files changed after those tests had begun: what they passed on is not what is there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stirred: bool,
+    pub changed_by_tests: bool,
     /// The command that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The retries it has, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
+}
+
+impl StepFinished {
+    /// The end of an attempt about which no more is known.
+    pub fn new(step: StepPath, attempt: u32, outcome: Outcome) -> Self {
+        Self {
+            step,
+            attempt,
+            outcome,
+            exit_code: None,
+            signal: None,
+            duration_ms: Millis(0),
+            logs: LogRanges::default(),
+            artifacts: Vec::new(),
+            inputs: None,
+            facts: Facts::default(),
+            after: None,
+            tests: Vec::new(),
+            changed_by_tests: false,
+            command: None,
+            retries_max: None,
+        }
+    }
 }
 
 /// How an attempt ended.
@@ -104,6 +135,9 @@ pub enum Outcome {
         /// The last lines of its output.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lines: Vec<String>,
+        /// The budget that allows no further attempt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<String>,
         /// What follows.
         next: Next,
     },

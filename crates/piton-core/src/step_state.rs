@@ -1,20 +1,21 @@
-//! The state of a step: where it stands, its counters, its last attempt.
-
-mod short;
+//! The state of a step: its progress, its counters, its last attempt.
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Class, FileHash, LogRanges};
 use crate::hash::Sha;
+use crate::lane::Role;
 use crate::status::Status;
+use crate::step_event::{Class, FileHash, LogRanges};
 use crate::time::{Millis, Timestamp};
 
 /// The state of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
 pub struct StepState {
     /// Its id.
     pub id: String,
+    /// What it is for.
+    #[serde(rename = "r", default, skip_serializing_if = "Role::is_work")]
+    pub role: Role,
     /// Where it stands.
     #[serde(rename = "p", default, skip_serializing_if = "Progress::is_pending")]
     pub progress: Progress,
@@ -124,7 +125,7 @@ pub enum Progress {
     },
 }
 
-/// A failed attempt as the next one is told of it.
+/// A failed attempt, as the next one learns of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedAttempt {
     /// Its number.
@@ -136,6 +137,9 @@ pub struct FailedAttempt {
     /// The last lines of its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
+    /// The budget that allowed no attempt after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
 }
 
 impl Progress {
@@ -171,6 +175,19 @@ impl StepState {
             Progress::Failed => Status::Failed,
             Progress::Done => Status::Complete,
             Progress::Skipped { .. } => Status::Skipped,
+        }
+    }
+
+    /// The step as if nothing had happened to it; what is counted for ever stays.
+    pub(crate) fn anew(&self, rerun: Option<String>) -> Self {
+        Self {
+            id: self.id.clone(),
+            role: self.role,
+            attempts: self.attempts,
+            interruptions: self.interruptions,
+            successes: self.successes,
+            rerun,
+            ..Self::default()
         }
     }
 

@@ -65,12 +65,12 @@ fn tasks_status(
     lane: &LaneState,
     step: &str,
 ) -> Option<Status> {
-    lane.work.as_ref().filter(|w| w.forked.as_deref() == Some(step) && w.blocked.is_none())?;
+    lane.work.as_ref().filter(|w| w.is_forked_at(step) && w.blocked.is_none())?;
     let open = phase.tasks_at(&lane.id, step).filter(|task| !task.is_over());
     let tasks: Vec<Status> = open.map(|task| lane_status(state, phase, task)).collect();
     Some(match combine(&tasks) {
         Status::Pending | Status::Complete | Status::Skipped => Status::Running,
-        held => held,
+        status => status,
     })
 }
 
@@ -145,11 +145,12 @@ pub fn standing(part: Status, run: Status, steps_run: bool, acts: bool) -> Statu
     }
 }
 
-/// Whether a driver that lives may be at work on a lane although none of its steps runs: it makes
-/// room for it, or takes its work to base.
+/// Whether a live driver may be working on a lane although none of its steps runs: it creates the
+/// workspace, or merges the lane into base.
 pub fn may_act(lane: &LaneState) -> bool {
-    let making_room = lane.work.as_ref().is_some_and(|w| !w.ready && w.blocked.is_none());
-    !lane.is_over() && (making_room || lane.current().is_none())
+    let making_workspace =
+        lane.work.as_ref().is_some_and(|w| !w.has_workspace() && w.blocked.is_none());
+    !lane.is_over() && (making_workspace || lane.current().is_none())
 }
 
 fn combine(parts: &[Status]) -> Status {
@@ -261,10 +262,10 @@ fn is_free(state: &RunState) -> bool {
 
 /// Whether a lane can't go on before a person acts.
 fn is_held(state: &RunState) -> bool {
-    let held = |phase: &PhaseState| {
+    let blocked = |phase: &PhaseState| {
         phase.lanes.iter().any(|lane| lane_status(state, phase, lane) == Status::Blocked)
     };
-    state.phases.iter().any(held)
+    state.phases.iter().any(blocked)
 }
 
 /// The step where the run stands, or would go on: the first that runs, else the first that is not over.

@@ -1,4 +1,4 @@
-//! Tasks in worktrees of their own: which lanes are parts of which other, as far as a state tells.
+//! Tasks in worktrees of their own: which lanes are parts of which other, according to the state.
 //!
 //! A lane that does a task is a lane like all others, but for where it starts from and goes to: the
 //! branch of the lane it is a part of. That lane waits for it at one of its steps. For a person both
@@ -24,7 +24,7 @@ impl Satisfied<'_> {
 
 impl LaneState {
     /// The lane that a person means by it: the one it is a part of, else itself.
-    pub fn whole(&self) -> &str {
+    pub fn parent_id(&self) -> &str {
         self.task.as_ref().map_or(&self.id, |task| &task.lane)
     }
 }
@@ -45,7 +45,7 @@ impl PhaseState {
     }
 
     /// The lane that another one is a part of; itself where it is none.
-    pub fn whole_of<'a>(&'a self, lane: &'a LaneState) -> &'a LaneState {
+    pub fn parent_of<'a>(&'a self, lane: &'a LaneState) -> &'a LaneState {
         let task = lane.task.as_ref();
         task.and_then(|t| self.lanes.iter().find(|l| l.id == t.lane)).unwrap_or(lane)
     }
@@ -59,7 +59,7 @@ impl RunState {
     }
 
     /// The lane that a person means by a path: the one it is a part of, else itself.
-    pub fn whole_of(&self, lane: &LanePath) -> LanePath {
+    pub fn parent_of(&self, lane: &LanePath) -> LanePath {
         self.awaits(lane).map_or_else(|| lane.clone(), |step| step.lane())
     }
 
@@ -99,7 +99,7 @@ impl RunState {
     /// The tasks whose worktrees go with a rewind: those that start over, and those that had none
     /// when what is undone happened.
     pub fn tasks_leaving(&self, intent: &RewindIntended, reverted: &[LanePath]) -> Vec<LanePath> {
-        let stands = |work: Option<&LaneWork>| work.is_some_and(LaneWork::stands);
+        let stands = |work: Option<&LaneWork>| work.is_some_and(LaneWork::has_worktree);
         let now = |path: &LanePath| stands(self.lane(path).and_then(|l| l.work.as_deref()));
         let mut all = self.tasks_behind(intent, reverted);
         let undone = self.undo.iter().find(|act| Some(act.id) == intent.undoes);
@@ -121,7 +121,7 @@ impl RunState {
         let mut found: BTreeSet<_> =
             done.map(|(phase, lane)| (phase.id.as_str(), lane.id.as_str())).collect();
         for (phase, part) in all().filter(|(_, lane)| lane.task.is_some() && !lane.satisfies()) {
-            found.remove(&(phase.id.as_str(), part.whole()));
+            found.remove(&(phase.id.as_str(), part.parent_id()));
         }
         Satisfied(found)
     }

@@ -61,12 +61,6 @@ pub(crate) fn goes_again(acts: &[Undoable], lane: &LanePath) -> bool {
     acts.iter().any(|act| act.id == first && act.act == Act::Removal)
 }
 
-/// The last act, other than an undo, that could be undone now.
-pub fn further(acts: &[Undoable]) -> Option<&Undoable> {
-    let could = |act: &&Undoable| act.act != Act::Undo && chosen(acts, act.id).is_ok();
-    acts.iter().rev().find(could)
-}
-
 /// The act at the beginning of a chain of undos.
 fn root(acts: &[Undoable], id: u64) -> u64 {
     let mut at = id;
@@ -85,7 +79,7 @@ fn touched(acts: &[Undoable], id: u64) -> BTreeSet<Option<LanePath>> {
     for act in acts.iter().filter(|act| act.id == id) {
         all.extend(act.lanes.iter().map(|(lane, _)| Some(lane.clone())));
         all.extend(act.steps.iter().map(|(step, _)| Some(step.lane())));
-        all.extend(act.rooms.iter().map(|room| room.lane.clone()));
+        all.extend(act.workspaces.iter().map(|workspace| workspace.lane.clone()));
     }
     all
 }
@@ -151,13 +145,6 @@ mod tests {
         let all = acts(&[("A", None), ("A", Some(1)), ("A", Some(2))]);
         assert_eq!(chosen_id(&all, 1), Ok(3));
         assert_eq!(chosen_id(&all, 2), Err(Refused::Undone(3)));
-    }
-
-    #[test]
-    fn the_next_to_undo_is_the_last_act_that_nothing_is_in_the_way_of() {
-        let all = acts(&[("A", None), ("A", None), ("A", Some(2))]);
-        assert_eq!(further(&all).map(|act| act.id), Some(1));
-        assert_eq!(further(&acts(&[("A", None), ("A", Some(1))])), None);
     }
 
     #[test]

@@ -17,13 +17,13 @@ fn jobs(jobs: usize) -> Limits {
 
 /// Why chosen lanes cannot begin.
 fn unmet_of(run: &Run, limits: &Limits) -> Vec<String> {
-    let all = piton_core::decide::unmet(&run.plan, &run.state, limits);
+    let all = piton_core::unmet::unmet(&run.plan, &run.state, limits);
     all.into_iter().map(|u| format!("{}: {}; {}", u.lane, u.why, u.first)).collect()
 }
 
 /// What keeps the steps that are left.
 fn held_of(run: &Run, limits: &Limits) -> Vec<String> {
-    let all = piton_core::decide::held(&run.plan, &run.state, limits);
+    let all = piton_core::unmet::unreached(&run.plan, &run.state, limits);
     all.into_iter().map(|(step, why)| format!("{step}: {why}")).collect()
 }
 

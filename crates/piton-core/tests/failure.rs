@@ -257,7 +257,7 @@ fn no_class_gets_more_attempts_than_the_budget() {
 fn the_budget_that_ends_a_wait_is_named() {
     let said = |budgets: &Budgets, attempts, failure| {
         let state = StepState { attempts, ..StepState::default() };
-        ended_by(budgets, &state, failure, NOW)
+        ended_by(budgets, &state, failure, NOW).map(|ended| ended.to_string())
     };
     let reset = Some(Timestamp(NOW.0 + 60_000));
     let limited = Classified { class: Class::RateLimit, reset };

@@ -81,7 +81,7 @@ fn a_tested_lane_goes_on_with_its_tests_and_keeps_its_records() {
     run.take(Event::LaneImported(Box::new(event)));
     let work = work(&run);
     assert_eq!(work.stage(), Some(Stage::AfterLaneTests), "older ones do not count as newer");
-    assert_eq!(work.tree.as_deref(), Some("now"));
+    assert_eq!(work.latest.tree.as_deref(), Some("now"));
     let events: Vec<u64> = work.records.iter().map(|r| r.event).collect();
     assert_eq!(events, [3, 4, 6], "where a rollback looks for what came later");
     let start = work.record(Stage::AfterLaneStart).expect("where a rollback goes");
@@ -102,7 +102,7 @@ fn a_merged_lane_is_over() {
         let event = LaneImported { merged: Some(done), stays, ..imported(records) };
         run.take(Event::LaneImported(Box::new(event)));
         assert!(run.state.is_over() && run.state.undo.is_empty());
-        assert_eq!((work(&run).stays, work(&run).removed), (stays, !stays));
+        assert_eq!((work(&run).has_workspace(), work(&run).is_removed()), (stays, !stays));
     }
 }
 
@@ -115,6 +115,7 @@ fn failures_are_told_to_the_next_attempt() {
         class: Class::Command,
         error: "no".to_owned(),
         lines: vec!["line".to_owned()],
+        budget: None,
     };
     let event = LaneImported { failures: vec![failed.clone()], ..imported(Vec::new()) };
     run.take(Event::LaneImported(Box::new(event)));

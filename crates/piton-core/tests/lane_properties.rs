@@ -89,13 +89,13 @@ impl<D: Iterator<Item = u8>> Scene<D> {
 
     /// Lets the lane work again, or stops it when its retries are used up.
     fn reopen(&mut self, path: &LanePath, lane: &Lane, class: Class) {
-        let retries = lane.steps[worker(lane).unwrap_or_default()].retries;
+        let retries = worker(lane).expect("a lane has work").retries;
         let name = path.to_string();
         if self.work(path).reopened.count < retries {
             let Event::LaneReopened(mut event) = reopened(&name, class, retries) else {
                 unreachable!("it is what it says")
             };
-            event.step.step.clone_from(&lane.steps[worker(lane).unwrap_or_default()].id);
+            event.step.step.clone_from(&worker(lane).expect("a lane has work").id);
             self.run.take(Event::LaneReopened(event));
         } else if class == Class::Conflict {
             self.run.take(blocked(&name, Stage::PrePr));
@@ -118,13 +118,13 @@ impl<D: Iterator<Item = u8>> Scene<D> {
                 }
                 Event::LaneBegun(event)
             }
-            LaneAct::MakeRoom if self.goes_wrong() => blocked(&name, Stage::AfterLaneStart),
-            LaneAct::MakeRoom => ready(&name, "start"),
-            LaneAct::Prove => proven(&self.current(path), &work.tree.unwrap_or_default()),
-            LaneAct::Fork => forked(&self.current(path), &work.tree.unwrap_or(tree)),
+            LaneAct::MakeWorkspace if self.goes_wrong() => blocked(&name, Stage::AfterLaneStart),
+            LaneAct::MakeWorkspace => ready(&name, "start"),
+            LaneAct::Prove => proven(&self.current(path), &work.latest.tree.unwrap_or_default()),
+            LaneAct::Fork => forked(&self.current(path), &work.latest.tree.unwrap_or(tree)),
             LaneAct::Join => joined(&self.current(path), &tree),
             LaneAct::Commit => {
-                committed(&name, &work.tree.unwrap_or(tree), !self.roll().is_multiple_of(3))
+                committed(&name, &work.latest.tree.unwrap_or(tree), !self.roll().is_multiple_of(3))
             }
             LaneAct::Rebase if self.goes_wrong() => {
                 return self.reopen(path, &lane, Class::Conflict);
@@ -132,7 +132,7 @@ impl<D: Iterator<Item = u8>> Scene<D> {
             LaneAct::Rebase => {
                 self.run.take(rebased(&name, "newer", &tree));
                 let tests = lane.steps.iter().any(|s| s.id == "tests");
-                if tests && !work.proven(&lane.tests(), &tree) {
+                if tests && !work.tests.prove(&lane.tests(), &tree) {
                     let step = StepPath::new(&path.phase, &path.lane, "tests");
                     let reason = "rebased".to_owned();
                     self.run.take(Event::StepReset(StepReset { step, reason }));
@@ -160,8 +160,8 @@ impl<D: Iterator<Item = u8>> Scene<D> {
 
     fn merge(&mut self, path: &LanePath, work: &LaneWork) {
         let name = path.to_string();
-        if work.merging.is_none() {
-            let to = work.committed.as_ref().map(|c| c.commit.clone()).unwrap_or_default();
+        if work.merging().is_none() {
+            let to = work.committed().map(|c| c.commit.clone()).unwrap_or_default();
             self.run.take(intended(&name, "newer", &to));
         }
         if !self.goes_wrong() {
@@ -184,7 +184,7 @@ impl<D: Iterator<Item = u8>> Scene<D> {
         let is_test = step.step == "tests";
         let reopens = is_test
             && self.work(&step.lane()).reopened.count
-                < lane.steps[worker(&lane).unwrap_or_default()].retries;
+                < worker(&lane).expect("a lane has work").retries;
         let outcome = match self.goes_wrong() {
             false => Outcome::Succeeded,
             true if is_test && reopens => failed(Class::Test, Next::Retry { at: self.run.at }),
@@ -199,8 +199,8 @@ impl<D: Iterator<Item = u8>> Scene<D> {
             unreachable!("it is the end of a step")
         };
         let tree = format!("tree {}", self.roll() % 3);
-        let tree = if is_test { self.work(&step.lane()).tree.unwrap_or(tree) } else { tree };
-        event.after = self.work(&step.lane()).ready.then(|| snapshot(&tree));
+        let tree = if is_test { self.work(&step.lane()).latest.tree.unwrap_or(tree) } else { tree };
+        event.after = self.work(&step.lane()).has_workspace().then(|| snapshot(&tree));
         event.tests = if succeeded { planned.tests() } else { Vec::new() };
         event.retries_max = (!succeeded).then_some(planned.retries);
         self.run.take(Event::StepFinished(event));
@@ -265,7 +265,7 @@ proptest! {
             prop_assert!(!crowded(&scene.run.plan, &scene.run.state));
             let merging = scene.run.state.lanes().filter(|(_, l)| {
                 let own = l.task.is_none();
-                let merges = |w: &LaneWork| w.merging.is_some() && w.blocked.is_none();
+                let merges = |w: &LaneWork| w.merging().is_some() && w.blocked.is_none();
                 own && l.work.as_deref().is_some_and(merges)
             });
             prop_assert!(merging.count() <= 1, "two lanes move base at once");

@@ -13,7 +13,7 @@ use piton_core::event::{
     StepFinished, StepReset, StepRetried, StepSkipped,
 };
 use piton_core::lane::{Isolation, Merge, Stage, StageStatus};
-use piton_core::lane_state::{LaneWork, StageRecord};
+use piton_core::lane_state::{Conflict, LaneProgress, LaneWork, StageRecord};
 use piton_core::plan::{Lane, Step};
 use piton_core::state::Progress;
 use piton_core::{Action, Illegal, Limits, Plan, Timestamp, decide};
@@ -33,7 +33,7 @@ fn plan(lane: Lane) -> Plan {
 }
 
 /// A lane in a worktree whose workspace is there.
-fn in_room() -> Run {
+fn in_workspace() -> Run {
     let mut run = Run::new(plan(apart()));
     run.take(begun(LANE, Isolation::Worktree));
     run.take(ready(LANE, "start"));
@@ -64,7 +64,7 @@ fn attempt(run: &mut Run, step: &str, outcome: Outcome, tree: &str) {
 
 /// A lane whose tests have passed and whose work is committed.
 fn done() -> Run {
-    let mut run = in_room();
+    let mut run = in_workspace();
     attempt(&mut run, WORK, Outcome::Succeeded, "made");
     attempt(&mut run, TESTS, Outcome::Succeeded, "made");
     run.take(committed(LANE, "made", true));
@@ -136,7 +136,7 @@ fn the_records_hold_what_a_reader_needs() {
 /// Lost: a record would say that tests passed which a person left out.
 #[test]
 fn tests_that_were_left_out_are_not_on_record() {
-    let mut run = in_room();
+    let mut run = in_workspace();
     attempt(&mut run, WORK, Outcome::Succeeded, "made");
     let (step, by) = (path(TESTS), "ada".to_owned());
     run.take(Event::StepSkipped(StepSkipped { step, satisfy: true, by }));
@@ -153,7 +153,7 @@ fn a_lane_in_place_has_its_records_without_a_worktree() {
         (Stage::AfterLaneStart, StageStatus::InProgress),
     ];
     assert_eq!(statuses(&run), started);
-    assert!(work(&run).ready);
+    assert!(work(&run).has_workspace());
     attempt(&mut run, WORK, Outcome::Succeeded, "made");
     assert_eq!(record(&run, Stage::AfterLaneTests).status, StageStatus::Complete);
     assert_eq!(record(&run, Stage::AfterLaneTests).notes, "the lane has no tests");
@@ -182,7 +182,7 @@ fn failures_are_recorded_where_they_happened() {
         (Class::Network, Next::Fail, Some((Stage::AfterLaneStart, StageStatus::Failed)), None),
     ];
     for (class, next, shown, retry) in rows {
-        let mut run = in_room();
+        let mut run = in_workspace();
         attempt(&mut run, WORK, failed(*class, *next), "torn");
         let row = format!("{class:?} {next:?}");
         if let Some((stage, status)) = shown {
@@ -205,7 +205,7 @@ fn failures_are_recorded_where_they_happened() {
 
 #[test]
 fn retries_are_counted_from_one_to_the_last() {
-    let mut run = in_room();
+    let mut run = in_workspace();
     let later = Next::Retry { at: Timestamp(2_000_000) };
     for (nth, next) in [later, later, Next::Fail].into_iter().enumerate() {
         attempt(&mut run, WORK, failed(Class::Command, next), "torn");
@@ -227,12 +227,13 @@ fn a_reopened_lane_works_again_from_that_step_on() {
     assert!(lane.steps.iter().all(|s| s.progress == Progress::Pending));
     assert_eq!(lane.steps[0].failure_context.len(), 1);
     let found = work(&run);
-    assert_eq!(found.conflict, Some(("newer base".to_owned(), "own".to_owned())));
+    let both = Conflict { onto: "newer base".to_owned(), head: "own".to_owned() };
+    assert_eq!(found.conflict(), Some(&both));
     assert_eq!(found.base_sha.as_deref(), Some("newer base"));
-    assert_eq!((&found.committed, &found.onto, found.reopened.count), (&None, &None, 1));
+    assert_eq!((found.committed(), found.onto(), found.reopened.count), (None, None, 1));
     assert_eq!(record(&run, Stage::RetryAttempt).status, StageStatus::Retrying);
     run.take(ready(LANE, "both sides"));
-    assert_eq!(work(&run).conflict, None);
+    assert_eq!(work(&run).conflict(), None);
 
     // Its success is not the end of the story.
     attempt(&mut run, WORK, Outcome::Succeeded, "settled");
@@ -246,7 +247,7 @@ fn a_reopened_lane_works_again_from_that_step_on() {
 
 #[test]
 fn a_skipped_step_stays_so_when_its_lane_is_reopened() {
-    let mut run = in_room();
+    let mut run = in_workspace();
     attempt(&mut run, WORK, Outcome::Succeeded, "made");
     let (step, by) = (path(TESTS), "ada".to_owned());
     run.take(Event::StepSkipped(StepSkipped { step, satisfy: true, by }));
@@ -301,7 +302,7 @@ fn a_lane_goes_from_one_act_to_the_next() {
     let next = |run: &Run| acts(run, &limits());
     assert_eq!(next(&run), [LaneAct::Begin]);
     run.take(begun(LANE, Isolation::Worktree));
-    assert_eq!(next(&run), [LaneAct::MakeRoom]);
+    assert_eq!(next(&run), [LaneAct::MakeWorkspace]);
     run.take(ready(LANE, "start"));
     assert_eq!(next(&run), []);
     attempt(&mut run, WORK, Outcome::Succeeded, "made");
@@ -363,7 +364,7 @@ fn what_is_done_with_finished_work_is_what_the_plan_says() {
 
 #[test]
 fn tests_that_passed_on_the_tree_are_proven_and_others_run() {
-    let mut run = in_room();
+    let mut run = in_workspace();
     attempt(&mut run, WORK, Outcome::Succeeded, "made");
     attempt(&mut run, TESTS, Outcome::Succeeded, "made");
     let (step, reason) = (path(TESTS), "again".to_owned());
@@ -416,14 +417,14 @@ fn a_held_lane_waits_for_a_person_whoever_attaches() {
         after_event: 0,
         points: Vec::new(),
         lanes: vec![lane_path(LANE)],
-        rooms: Vec::new(),
+        workspaces: Vec::new(),
         reverts: Vec::new(),
         undoes: Some(act),
         by: "ada".to_owned(),
     };
     run.take(Event::RewindIntended(Box::new(intent.clone())));
     run.take(Event::Rewound(Rewound::default()));
-    assert!(work(&run).held && work(&run).merged.is_none());
+    assert!(matches!(work(&run).progress, LaneProgress::HeldBack(_)));
     run.take(attached(2));
     assert_eq!(acts(&run, &limits()), []);
     let (kind, undoes) = (RewindKind::Rollback, None);
@@ -431,12 +432,13 @@ fn a_held_lane_waits_for_a_person_whoever_attaches() {
     let back = RewindIntended { kind, undoes, stage, after_event, ..intent };
     run.take(Event::RewindIntended(Box::new(back)));
     run.take(Event::Rewound(Rewound::default()));
-    assert!(!work(&run).held && work(&run).blocked.is_none());
+    assert!(matches!(work(&run).progress, LaneProgress::Working { .. }));
+    assert_eq!(work(&run).blocked, None);
 }
 
 #[test]
 fn the_start_of_a_lane_is_kept_for_a_rollback_whatever_happens_there() {
-    let mut run = in_room();
+    let mut run = in_workspace();
     let fresh = record(&run, Stage::AfterLaneStart).clone();
     let keeps = |run: &Run, status: StageStatus| {
         let now = record(run, Stage::AfterLaneStart);
@@ -467,7 +469,7 @@ fn a_rewind_that_failed_changes_nothing() {
         after_event: 3,
         points: Vec::new(),
         lanes: vec![lane_path(LANE)],
-        rooms: Vec::new(),
+        workspaces: Vec::new(),
         reverts: Vec::new(),
         undoes: None,
         by: "ada".to_owned(),

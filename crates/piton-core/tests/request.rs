@@ -3,7 +3,8 @@
 mod support;
 
 use piton_core::event::{Class, Event, GateAsked, Next, RunArchived, TicksSeen};
-use piton_core::request::{Refusal, Request, awaits_tick, find_gate, skip_warning, turn};
+use piton_core::refusal::Refusal;
+use piton_core::request::{Refused, Request, awaits_tick, find_gate, skip_warning, turn};
 use piton_core::{GateRef, LanePath, Plan};
 use piton_testkit::plans;
 use support::{Run, failed, path};
@@ -34,7 +35,7 @@ fn decide(gate: &str, approved: bool) -> Request {
     Request::Decide { gate: gate.to_owned(), approved, message: String::new() }
 }
 
-fn refusal(run: &Run, request: &Request) -> Option<Refusal> {
+fn refusal(run: &Run, request: &Request) -> Option<Refused> {
     turn(&run.state, request, "ada").err()
 }
 
@@ -57,21 +58,21 @@ fn refusals_name_the_reason() {
     run.start("P1/A/one", vec![]);
     run.done("P1/B/one");
     let name = || run_name(&run);
-    let running = || Some(Refusal::Running(path("P1/A/one"), name()));
+    let running = || Some(Refused::Running(path("P1/A/one"), name()));
     assert_eq!(refusal(&run, &retry("P1/A/one", true, false)), running());
     assert_eq!(refusal(&run, &skip("P1/A/one")), running());
-    let finished = || Some(Refusal::Finished(path("P1/B/one"), name()));
+    let finished = || Some(Refused::Finished(path("P1/B/one"), name()));
     // Lost: typed as it stands, it would run finished work of another run again.
-    let said = finished().map(|r| r.to_string()).unwrap_or_default();
+    let said = finished().map(|r| Refusal::from(r).to_string()).unwrap_or_default();
     assert!(said.contains(&format!("`piton retry {} P1/B/one --again`", name())), "{said}");
     assert_eq!(refusal(&run, &retry("P1/B/one", false, false)), finished());
     assert_eq!(refusal(&run, &skip("P1/B/one")), finished());
-    let pending = Refusal::NotFailed(path("P2/C/one"), "pending".to_owned());
+    let pending = Refused::NotFailed(path("P2/C/one"), "pending".to_owned());
     assert_eq!(refusal(&run, &retry("P2/C/one", false, false)), Some(pending));
-    let nowhere = Refusal::NoStep("P9/A/one".to_owned());
+    let nowhere = Refused::NoStep("P9/A/one".to_owned());
     assert_eq!(refusal(&run, &skip("P9/A/one")), Some(nowhere));
     run.take(Event::RunArchived(RunArchived { by: "ada".to_owned() }));
-    let over = Refusal::Archived("run-1".to_owned());
+    let over = Refused::Archived("run-1".to_owned());
     assert_eq!(refusal(&run, &skip("P2/C/one")), Some(over));
 }
 
@@ -82,20 +83,20 @@ fn a_complete_run_cannot_be_aborted() {
         run.done(step);
     }
     let abort = Request::Abort { cancel: false, message: String::new() };
-    assert_eq!(refusal(&run, &abort), Some(Refusal::Over("complete".to_owned())));
+    assert_eq!(refusal(&run, &abort), Some(Refused::Over("complete".to_owned())));
 }
 
 #[test]
 fn gates_are_found_by_place_or_by_text() {
     let mut run = Run::new(plan());
     let at = |place: &str| GateRef(place.to_owned());
-    let place = |found: Result<(GateRef, String), Refusal>| found.map(|(gate, _)| gate.0).ok();
+    let place = |found: Result<(GateRef, String), Refused>| found.map(|(gate, _)| gate.0).ok();
     assert_eq!(place(find_gate(&run.state, "P2")), Some("P2".to_owned()));
     assert_eq!(place(find_gate(&run.state, "ship")), Some("P2/C".to_owned()));
-    assert!(matches!(find_gate(&run.state, "Go"), Err(Refusal::ManyGates(..))));
-    assert!(matches!(find_gate(&run.state, "nothing"), Err(Refusal::NoGate(..))));
+    assert!(matches!(find_gate(&run.state, "Go"), Err(Refused::ManyGates(..))));
+    assert!(matches!(find_gate(&run.state, "nothing"), Err(Refused::NoGate(..))));
     run.take(Event::GateAsked(GateAsked { gate: at("P2"), name: "Go".to_owned() }));
-    let both = Refusal::ManyGates("Go".to_owned(), ["P1", "P2"].map(at).to_vec());
+    let both = Refused::ManyGates("Go".to_owned(), ["P1", "P2"].map(at).to_vec());
     assert_eq!(find_gate(&run.state, "Go"), Err(both.clone()), "P1 may be meant just as well");
     carry_out(&mut run, &decide("P1", false));
     assert_eq!(find_gate(&run.state, "Go"), Err(both), "a rejection may be taken back");
@@ -109,12 +110,12 @@ fn an_approval_stands_and_a_rejection_may_be_taken_back() {
     carry_out(&mut run, &decide("P1", false));
     assert!(matches!(
         refusal(&run, &decide("P1", false)),
-        Some(Refusal::Decided(_, "rejected", _))
+        Some(Refused::Decided(_, "rejected", _))
     ));
     carry_out(&mut run, &decide("P1", true));
     for approved in [true, false] {
         let refused = refusal(&run, &decide("P1", approved));
-        assert!(matches!(refused, Some(Refusal::Decided(_, "approved", _))));
+        assert!(matches!(refused, Some(Refused::Decided(_, "approved", _))));
     }
 }
 

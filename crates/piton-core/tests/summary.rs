@@ -6,6 +6,7 @@ use piton_core::event::{
     Class, DriverLeft, Event, GateAsked, GateDecided, LaneBlocked, Next, RunAborted, RunArchived,
     StepSkipped, Verdict,
 };
+use piton_core::refusal::Refusal;
 use piton_core::summary::{
     current, lane_status, phase_status, progress, run_status, standing, standing_verdict,
     step_status,
@@ -132,8 +133,7 @@ fn a_run_without_a_driver_says_how_the_last_one_left() {
             run.take(Event::LaneBlocked(LaneBlocked {
                 lane: path("P1/B/one").lane(),
                 stage: piton_core::lane::Stage::BeforeLaneStart,
-                why: "dirty".to_owned(),
-                fix: "commit".to_owned(),
+                refusal: Refusal::new("dirty", "dirty").or("commit"),
                 base_branch: String::new(),
             }));
         }

@@ -10,12 +10,13 @@ use lane_events::{
 };
 use piton_core::decide::LaneAct;
 use piton_core::event::{
-    Class, Event, MergedBy, Next, Outcome, RewindIntended, RewindKind, RewindRoom, Rewound,
+    Class, Event, MergedBy, Next, Outcome, RewindIntended, RewindKind, RewindWorkspace, Rewound,
     StepReset,
 };
 use piton_core::lane::{Isolation, SnapshotRef, Stage, StageStatus};
+use piton_core::lane_state::LaneProgress;
 use piton_core::plan::Step;
-use piton_core::request::{Refusal, Request, turn};
+use piton_core::request::{Refused, Request, turn};
 use piton_core::state::Progress;
 use piton_core::summary::{lane_status, step_status};
 use piton_core::{Action, LanePath, Limits, Status, decide};
@@ -92,7 +93,8 @@ fn a_lane_goes_on_when_all_its_tasks_are_back() {
     assert_eq!(decided(&run, &limits()), [lane_act("P/A", LaneAct::Join)]);
     run.take(joined(WAITS, "both"));
     let work = run.state.lane(&lane_path("P/A")).unwrap().work.clone().unwrap();
-    assert_eq!((work.forked, work.tree.as_deref()), (None, Some("both")));
+    assert_eq!(work.progress, LaneProgress::Working { conflict: None });
+    assert_eq!(work.latest.tree.as_deref(), Some("both"));
     // Nothing went wrong, so nobody mends; the tests have not seen this tree.
     assert_eq!(decided(&run, &limits()), [lane_act("P/A", LaneAct::Prove)]);
     run.take(proven("P/A/mend", ""));
@@ -147,17 +149,17 @@ fn requests_for_the_step_that_waits_are_for_its_tasks() {
     let asks = |run: &Run, request: &Request| {
         let events = turn(&run.state, request, "ada")?;
         let named = |e: &Event| e.step().map(ToString::to_string).unwrap_or_default();
-        Ok::<_, Refusal>(events.iter().map(named).collect::<Vec<_>>())
+        Ok::<_, Refused>(events.iter().map(named).collect::<Vec<_>>())
     };
     let retry = |again| Request::Retry { step: path(WAITS), again, downstream: false };
     let skip = Request::Skip { step: path(WAITS), satisfy: false };
-    assert!(matches!(asks(&run, &retry(false)), Err(Refusal::NotFailed(..))));
+    assert!(matches!(asks(&run, &retry(false)), Err(Refused::NotFailed(..))));
     run.attempt("P/A.T1/work", failed(Class::Agent, Next::Fail));
     assert_eq!(asks(&run, &retry(false)).unwrap(), ["P/A.T1/work"]);
     let open = ["P/A.T1/work", "P/A.T1/tests", "P/A.T2/work", "P/A.T2/tests"];
     assert_eq!(asks(&run, &skip).unwrap(), open);
     run.start("P/A.T2/work", vec![]);
-    assert!(matches!(asks(&run, &skip), Err(Refusal::Running(..))));
+    assert!(matches!(asks(&run, &skip), Err(Refused::Running(..))));
     // What comes after a task is what its lane does then, and what needs the lane.
     let mut run = over();
     let after = |step: &str| Request::Retry { step: path(step), again: true, downstream: true };
@@ -205,7 +207,7 @@ fn rolled_back(run: &mut Run, after_event: u64) {
         after_event,
         points: Vec::new(),
         lanes: vec![lane_path("P/A")],
-        rooms: Vec::new(),
+        workspaces: Vec::new(),
         reverts: Vec::new(),
         undoes: None,
         by: "ada".to_owned(),
@@ -216,7 +218,7 @@ fn rolled_back(run: &mut Run, after_event: u64) {
 fn task(run: &Run, lane: &str) -> (Progress, Option<bool>) {
     let lane: LanePath = lane_path(lane);
     let lane = run.state.lane(&lane).unwrap();
-    (lane.steps[0].progress, lane.work.as_ref().map(|w| w.dropped))
+    (lane.steps[0].progress, lane.work.as_ref().map(|w| w.is_dropped()))
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn a_lane_that_goes_back_lets_its_tasks_start_over() {
         after_event: 0,
         points: Vec::new(),
         lanes: Vec::new(),
-        rooms: Vec::new(),
+        workspaces: Vec::new(),
         reverts: Vec::new(),
         undoes,
         by: "ada".to_owned(),
@@ -253,10 +255,10 @@ fn a_lane_that_goes_back_lets_its_tasks_start_over() {
 }
 
 /// The worktree of a task, as a rewind changes it.
-fn room(lane: &str, goes: bool) -> RewindRoom {
-    RewindRoom {
+fn workspace(lane: &str, goes: bool) -> RewindWorkspace {
+    RewindWorkspace {
         lane: Some(lane_path(lane)),
-        dir: format!("rooms/{lane}"),
+        dir: format!("workspaces/{lane}"),
         present: SnapshotRef { commit: "half".to_owned(), ..SnapshotRef::default() },
         target: "half".to_owned(),
         beside: None,
@@ -268,11 +270,10 @@ fn room(lane: &str, goes: bool) -> RewindRoom {
         large: None,
         goes,
         copy: Vec::new(),
-        aside: None,
     }
 }
 
-fn rewinds(run: &mut Run, kind: RewindKind, rooms: Vec<RewindRoom>) {
+fn rewinds(run: &mut Run, kind: RewindKind, workspaces: Vec<RewindWorkspace>) {
     let undoes = run.state.undo.last().map(|u| u.id).filter(|_| kind == RewindKind::Undo);
     let rollback = kind == RewindKind::Rollback;
     let intent = RewindIntended {
@@ -282,13 +283,13 @@ fn rewinds(run: &mut Run, kind: RewindKind, rooms: Vec<RewindRoom>) {
         after_event: 2,
         points: Vec::new(),
         lanes: if rollback { vec![lane_path("P/A")] } else { Vec::new() },
-        rooms,
+        workspaces,
         reverts: Vec::new(),
         undoes,
         by: "ada".to_owned(),
     };
     let leaving: Vec<LanePath> =
-        intent.rooms.iter().filter(|r| r.goes).filter_map(|r| r.lane.clone()).collect();
+        intent.workspaces.iter().filter(|r| r.goes).filter_map(|r| r.lane.clone()).collect();
     assert_eq!(run.state.tasks_leaving(&intent, &[]), leaving);
     run.take(Event::RewindIntended(Box::new(intent)));
     run.take(Event::Rewound(Rewound::default()));
@@ -305,13 +306,13 @@ fn a_task_whose_worktree_comes_back_goes_on_where_it_was() {
     let before = run.state.lane(&lane_path("P/A.T2")).cloned();
     for _ in 0..2 {
         // With the worktree nothing is left that would have to go.
-        rewinds(&mut run, RewindKind::Rollback, vec![room("P/A.T2", true)]);
+        rewinds(&mut run, RewindKind::Rollback, vec![workspace("P/A.T2", true)]);
         assert_eq!(task(&run, "P/A.T2"), (Progress::Pending, None));
-        rewinds(&mut run, RewindKind::Undo, vec![room("P/A.T2", false)]);
+        rewinds(&mut run, RewindKind::Undo, vec![workspace("P/A.T2", false)]);
         assert_eq!(run.state.lane(&lane_path("P/A.T2")).cloned(), before);
-        rewinds(&mut run, RewindKind::Undo, vec![room("P/A.T2", true)]);
+        rewinds(&mut run, RewindKind::Undo, vec![workspace("P/A.T2", true)]);
         assert_eq!(task(&run, "P/A.T2"), (Progress::Pending, None));
-        rewinds(&mut run, RewindKind::Undo, vec![room("P/A.T2", false)]);
+        rewinds(&mut run, RewindKind::Undo, vec![workspace("P/A.T2", false)]);
         assert_eq!(run.state.lane(&lane_path("P/A.T2")).cloned(), before);
     }
 }

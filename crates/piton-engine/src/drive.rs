@@ -15,12 +15,7 @@ pub enum Drive {
     /// Go on until nothing can move. Lanes wait for these gates.
     Run(Gates),
     /// End what runs, and record the abort.
-    Abort {
-        /// The abort.
-        event: RunAborted,
-        /// Whether the run is archived right after: then nothing follows for a person.
-        archives: bool,
-    },
+    Abort(RunAborted),
     /// End what runs, and carry out a rollback, restore or undo.
     Rewind(Box<Rewind>),
     /// Finish a rollback that was cut short, and nothing else.
@@ -64,7 +59,7 @@ pub struct Options {
     pub redactor: Redactor,
     /// Rounds a lane may go through the merge queue because base moved; the built-in limit without.
     pub merge_rounds: Option<u32>,
-    /// Whether the notify command is told how the run stands.
+    /// Whether the notify command runs.
     pub notify: bool,
 }
 
@@ -78,5 +73,5 @@ pub struct Ending {
     /// The state at the end.
     pub state: RunState,
     /// Why a rollback, restore or undo was not carried out. What was under way may have ended first.
-    pub refused: Option<String>,
+    pub refused: Option<piton_core::refusal::Refusal>,
 }

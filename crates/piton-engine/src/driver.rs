@@ -6,6 +6,7 @@
 
 use piton_core::event::{Event, GateAsked, StepReset, TimeSkipped, Verdict};
 use piton_core::plan::Step;
+use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{Action, Millis, Plan, RunState, StepPath, Timestamp, apply, decide};
 
 use crate::drive::{Drive, Ending, Leased, Options};
@@ -112,7 +113,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Advances the run; gives how it stands then, and why a rewind was not carried out.
-    fn go_on(&mut self, opening: Vec<Event>) -> Result<(Verdict, Option<String>)> {
+    fn go_on(&mut self, opening: Vec<Event>) -> Result<(Verdict, Option<Refusal>)> {
         let stood = self.state.verdict.filter(|_| self.state.running().is_empty());
         for event in opening {
             self.record(event)?;
@@ -126,7 +127,7 @@ impl<'a> Driver<'a> {
         self.recover("driver")?;
         match &self.drive {
             Drive::Run(_) => self.check_base()?,
-            Drive::Abort { .. } => self.end_all("aborted")?,
+            Drive::Abort(_) => self.end_all("aborted")?,
             Drive::Rewind(_) => {
                 self.options.limits.draining = true;
                 self.end_all("the run stops so that work can be taken back")?;
@@ -166,9 +167,9 @@ impl<'a> Driver<'a> {
 
     /// From here on refs move only while this driver's epoch is the newest.
     fn raise_fence(&mut self) -> Result<()> {
-        let Some(rooms) = self.world.rooms() else { return Ok(()) };
-        rooms.fence(self.run.epoch)?;
-        rooms.recorded(self.run.seq);
+        let Some(workspaces) = self.world.workspaces() else { return Ok(()) };
+        workspaces.fence(self.run.epoch)?;
+        workspaces.recorded(self.run.seq);
         Ok(())
     }
 
@@ -209,8 +210,8 @@ impl<'a> Driver<'a> {
     fn append(&mut self, release: bool) -> Result<Vec<(u64, Event)>> {
         let appended = self.run.append(self.clock.at, &self.state, release)?;
         let Some(durable) = appended else { return Ok(Vec::new()) };
-        if let Some(rooms) = self.world.rooms() {
-            rooms.recorded(self.run.seq);
+        if let Some(workspaces) = self.world.workspaces() {
+            workspaces.recorded(self.run.seq);
         }
         self.clock.renew();
         self.view(&durable);
@@ -222,8 +223,8 @@ impl<'a> Driver<'a> {
         step_of(&self.plan, &self.state, path)
     }
 
-    fn warn(&mut self, text: String) {
-        self.observer.note(&Note::Warning(text));
+    fn warn(&mut self, text: impl Into<Remedy>) {
+        self.observer.note(&Note::Warning(text.into()));
     }
 
     /// Lets a step that is done run again.

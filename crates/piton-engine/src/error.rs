@@ -1,5 +1,8 @@
 //! What can go wrong while driving.
 
+use piton_core::refusal::Refusal;
+use piton_core::request::Refused;
+
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -29,8 +32,8 @@ pub enum Error {
     },
     /// The ledger lacks an event.
     #[error(
-        "run {run_id} lacks event {seq}: the ledger is damaged; it was left as it is: copy its \
-         directory away, then restore a backup"
+        "run {run_id} lacks event {seq}: the ledger is damaged and was not changed; copy its \
+         folder, then restore a backup"
     )]
     Gap {
         /// Which run.
@@ -42,21 +45,20 @@ pub enum Error {
     #[error("there is no run `{0}` here")]
     NoRun(String),
     /// The recorded plan is not in the ledger.
-    #[error("the plan recorded for run {0} is not in the ledger")]
+    #[error("the recorded plan of run {0} is missing or damaged")]
     NoPlan(String),
     /// The world failed: keeper, files, git.
     #[error("{0}")]
-    World(String),
+    World(Refusal),
     /// A request was refused.
-    #[error(transparent)]
-    Refused(#[from] piton_core::request::Refusal),
-    /// The run's steps are held by another version of the program.
+    #[error("{}", Refusal::from(.0.clone()))]
+    Refused(Refused),
+    /// The run's keeper is another version of the program.
     #[error("{0}")]
     OtherVersion(String),
     /// A signal came before the driver had found out what its run does.
     #[error(
-        "a signal came while a former keeper was still ending its steps; nothing was started: \
-         `piton resume` goes on"
+        "a signal came while an earlier keeper was still ending its steps; nothing was started"
     )]
     Interrupted(i32),
     /// Another driver took over: this one must stop without touching anything.
@@ -64,7 +66,18 @@ pub enum Error {
     TakenOver,
 }
 
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
 impl Error {
+    /// A failure of the world that has no code of its own.
+    pub fn world(cause: impl std::fmt::Display) -> Self {
+        Self::World(Refusal::new("world", cause.to_string()))
+    }
+
     /// Whether another driver holds the run now.
     pub fn is_fenced(&self) -> bool {
         matches!(self, Self::TakenOver | Self::Ledger(piton_ledger::Error::Fenced { .. }))

@@ -4,6 +4,7 @@
 //! nothing. What must not happen twice is committed as an intent first, then done, then its outcome
 //! is committed; where the next intent is known it shares that commit.
 
+mod attempt;
 mod drive;
 mod driver;
 pub mod error;

@@ -2,6 +2,8 @@
 //!
 //! The same observers are fed from the ledger by `piton attach`, so live and replay look alike.
 
+use piton_core::refusal::Remedy;
+use piton_core::request::Reply;
 use piton_core::{Event, RunState, StepPath, Timestamp};
 
 use crate::world::Hashing;
@@ -45,7 +47,7 @@ pub enum Note {
     /// A request from another process was carried out or refused.
     Request {
         /// What came of it.
-        answer: String,
+        answer: Reply,
     },
     /// Files of a step take long to hash.
     Hashing {
@@ -55,7 +57,7 @@ pub enum Note {
         hashing: Hashing,
     },
     /// Anything else a person should know.
-    Warning(String),
+    Warning(Remedy),
 }
 
 /// Watches a driver. Called in the order of events, after they are durable.

@@ -2,12 +2,12 @@
 
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::{Command, Step, Work};
-use piton_core::state::{FailedAttempt, LaneState, StepState};
+use piton_core::state::{FailedAttempt, LaneState};
 use piton_core::{Plan, RunState};
-use piton_formats::template::{self, Vars};
+use piton_formats::template::{self, Given, Vars};
 use serde::Serialize;
 
-use crate::world::Attempt;
+use crate::attempt::Attempt;
 
 /// In the place of work that is not to be done.
 const NO_WORK: [&str; 3] = ["/bin/sh", "-c", ":"];
@@ -22,7 +22,7 @@ pub struct Order {
     /// The prompt, where the work is one: given on stdin and as a file.
     pub prompt: Option<String>,
     /// The worktree of its lane; empty for the root.
-    pub room: String,
+    pub workspace: String,
     /// Working directory below that; empty for itself.
     pub dir: String,
     /// Variables of the step, and those promised to every attempt.
@@ -48,24 +48,27 @@ struct FailureFile<'a> {
     text: String,
 }
 
-/// Fills in the templates of a step for an attempt.
+/// Fills in the templates of a step for an attempt, with what the protocol of the run gives it.
 pub fn order(
-    plan: &Plan,
-    state: &RunState,
+    (plan, state): (&Plan, &RunState),
     step: &Step,
     attempt: &Attempt,
+    given: Given,
 ) -> Result<Order, template::Error> {
-    let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let path = &attempt.step;
     let failures = state.step(path);
-    let vars = vars(plan, state, failures, &run_id, attempt);
+    let vars = Vars { context: given.context, ..Vars::new(plan, state, path, attempt.number) };
+    let run_id = &vars.run_id;
     let (mut commands, prompt) = match &step.work {
         _ if failures.is_some_and(|s| s.tests_only) => {
             (vec![NO_WORK.map(str::to_owned).to_vec()], None)
         }
         Work::Run(command) => (vec![fill(command, &vars)?], None),
         Work::Prompt { command, prompt, .. } => {
-            (vec![fill(command, &vars)?], Some(template::render(prompt, &vars)?))
+            let prompt = template::render(prompt, &vars)?;
+            let parts = [given.before_prompt, prompt, given.after_prompt];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            (vec![fill(command, &vars)?], Some(parts.join("\n\n")))
         }
         Work::Tasks(_) => (Vec::new(), None),
         Work::Tests(tests) => {
@@ -75,8 +78,9 @@ pub fn order(
     if let Some(test) = &step.test {
         commands.push(fill(test, &vars)?);
     }
-    let mut env: Vec<(String, String)> =
-        step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    // Of two values of a variable the last one counts.
+    let mut env: Vec<(String, String)> = given.env.into_iter().collect();
+    env.extend(step.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     env.extend([
         ("PITON_RUN_ID".to_owned(), run_id.clone()),
         ("PITON_PHASE".to_owned(), path.phase.clone()),
@@ -101,7 +105,7 @@ pub fn order(
         attempt: attempt.clone(),
         commands,
         prompt,
-        room: lane.map_or("", LaneState::dir).to_owned(),
+        workspace: lane.map_or("", LaneState::dir).to_owned(),
         dir: step.dir.clone(),
         env,
         failure_context,
@@ -111,26 +115,6 @@ pub fn order(
         log_bytes_max: plan.budgets.log_bytes,
         keep: step.keep.clone(),
     })
-}
-
-fn vars(
-    plan: &Plan,
-    state: &RunState,
-    failures: Option<&StepState>,
-    run_id: &str,
-    attempt: &Attempt,
-) -> Vars {
-    Vars {
-        run_id: run_id.to_owned(),
-        phase: attempt.step.phase.clone(),
-        lane: attempt.step.lane.clone(),
-        step: attempt.step.step.clone(),
-        attempt: attempt.number,
-        spec: plan.spec.clone(),
-        title: plan.title.clone(),
-        root: state.root.clone(),
-        failure_context: failures.map(StepState::failure_text).unwrap_or_default(),
-    }
 }
 
 fn fill(command: &Command, vars: &Vars) -> Result<Vec<String>, template::Error> {
@@ -144,11 +128,46 @@ fn fill(command: &Command, vars: &Vars) -> Result<Vec<String>, template::Error> 
 
 /// What the commands of a lane with a branch find about it.
 pub(crate) fn of_lane(state: &RunState, work: &LaneWork) -> [(String, String); 4] {
-    let commit = work.committed.as_ref().map(|c| c.commit.clone());
+    let commit = work.committed().map(|c| c.commit.clone());
     [
         ("PITON_ROOT".to_owned(), state.root.clone()),
         ("PITON_BRANCH".to_owned(), work.branch.clone()),
         ("PITON_BASE_BRANCH".to_owned(), work.base_branch.clone()),
         ("PITON_HEAD".to_owned(), commit.unwrap_or_default()),
     ]
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
+mod tests {
+    use piton_formats::settings::Settings;
+    use piton_formats::{Input, read_plan};
+
+    use super::*;
+
+    /// Lost: a protocol could not hand a stage what came before it.
+    #[test]
+    fn what_the_protocol_gives_is_in_prompt_and_environment() {
+        let text = "[agents.a]\ncommand = \"agent {{ context.stage }}\"\n\
+                    [[phase]]\nid = \"P\"\nagent = \"a\"\nenv = { OWN = \"step\" }\n\
+                    prompt = \"Go on from {{ context.stage }}.\"\n";
+        let (settings, read) = (Settings::default(), |_: &str| Ok(String::new()));
+        let input = Input { file: "p.toml", text, settings: &settings, git: false, read: &read };
+        let (plan, _) = read_plan(&input).unwrap();
+        let (path, step) = plan.steps().next().unwrap();
+        let attempt = Attempt { step: path, number: 1 };
+        let given = Given {
+            context: [("stage".to_owned(), "architect".to_owned())].into(),
+            env: ["OWN", "STAGE"].map(|name| (name.to_owned(), "given".to_owned())).into(),
+            before_prompt: "Notes: {{ as they are }}".to_owned(),
+            after_prompt: String::new(),
+        };
+        let order = order((&plan, &RunState::default()), step, &attempt, given);
+        let order = order.unwrap();
+        assert_eq!(order.commands[0][2], "agent architect");
+        let prompt = "Notes: {{ as they are }}\n\nGo on from architect.";
+        assert_eq!(order.prompt.as_deref(), Some(prompt));
+        let value = |name| order.env.iter().rfind(|(n, _)| n == name).map(|(_, v)| v.as_str());
+        assert_eq!((value("OWN"), value("STAGE")), (Some("step"), Some("given")));
+    }
 }

@@ -4,21 +4,19 @@
 //! docs show and the tests go through.
 
 use piton_core::event::{
-    Event, Facts, FileHash, LogRanges, Outcome, PlanAccepted, Shape, SpecAccepted, StepFinished,
-    StepReset,
+    Event, FileHash, Outcome, PlanAccepted, Shape, SpecAccepted, StepFinished, StepReset,
 };
-use piton_core::evidence::{self, Files, Inputs, Rerun};
+use piton_core::evidence::{self, Files, Inputs, Rerun, Stale};
+use piton_core::refusal::Remedy;
 use piton_core::state::Progress;
-use piton_core::{GateRef, Millis, Plan, RunState, StepPath};
+use piton_core::{GateRef, Plan, RunState, StepPath, remedy};
 use piton_formats::plan_diff::{ChangeKind, PlanDiff, diff};
-use serde::Serialize;
 
 use crate::error::Result;
 use crate::world::World;
 
 /// How much a difference matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing runs until a person acts: exit 4.
     Stops,
@@ -37,130 +35,56 @@ pub struct Row {
     pub what: &'static str,
     /// How much it matters.
     pub severity: Severity,
+    /// What a person does about it, given the command that accepts it.
+    pub next: fn(resume: &str) -> Remedy,
+    /// The option that accepts it.
+    pub accept: Option<&'static str>,
+}
+
+impl Row {
     /// What a person does about it.
-    pub next: &'static str,
+    pub fn remedy(&self) -> Remedy {
+        let option = self.accept.map(|option| format!(" {option}")).unwrap_or_default();
+        (self.next)(&format!("resume RUN{option}"))
+    }
+}
+
+const fn row(
+    name: &'static str,
+    severity: Severity,
+    what: &'static str,
+    next: fn(&str) -> Remedy,
+    accept: Option<&'static str>,
+) -> Row {
+    Row { name, what, severity, next, accept }
 }
 
 /// Which differences stop, which only warn, and which make work run again.
+#[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    Row {
-        name: "spec-changed",
-        what: "the spec's bytes differ, or it is missing",
-        severity: Severity::Stops,
-        next: "look at it, then `--accept-spec`",
-    },
-    Row {
-        name: "spec-accepted",
-        what: "the spec differs, and `--accept-spec` was given",
-        severity: Severity::Warns,
-        next: "nothing: it is recorded with both hashes",
-    },
-    Row {
-        name: "plan-changed-finished",
-        what: "a finished step has another definition in the plan",
-        severity: Severity::Stops,
-        next: "look at it, then `--accept-plan`: the step runs again",
-    },
-    Row {
-        name: "gate-removed",
-        what: "a gate that nobody approved is no longer in the plan",
-        severity: Severity::Stops,
-        next: "look at it, then `--accept-plan`: nobody is asked any more",
-    },
-    Row {
-        name: "plan-changed",
-        what: "the plan differs, but no finished step does",
-        severity: Severity::Warns,
-        next: "nothing: the new plan is recorded and used",
-    },
-    Row {
-        name: "plan-missing",
-        what: "the plan's file is gone",
-        severity: Severity::Warns,
-        next: "nothing: the recorded plan is used",
-    },
-    Row {
-        name: "plan-secret",
-        what: "the plan's file is gone, and the recorded plan had a secret taken out",
-        severity: Severity::Stops,
-        next: "bring the plan's file back",
-    },
-    Row {
-        name: "artifact-missing",
-        what: "a finished step's artifact is gone",
-        severity: Severity::RunsAgain,
-        next: "nothing: the step runs again",
-    },
-    Row {
-        name: "artifact-changed",
-        what: "a finished step's artifact differs from what the run last recorded",
-        severity: Severity::RunsAgain,
-        next: "nothing: the step runs again",
-    },
-    Row {
-        name: "input-changed",
-        what: "a finished step's declared input differs",
-        severity: Severity::RunsAgain,
-        next: "nothing: the step runs again",
-    },
-    Row {
-        name: "head-moved",
-        what: "another commit is checked out",
-        severity: Severity::Warns,
-        next: "nothing, if you meant it",
-    },
-    Row {
-        name: "root-moved",
-        what: "the project lies elsewhere",
-        severity: Severity::Warns,
-        next: "nothing: steps run where it lies now",
-    },
-    Row {
-        name: "worktree-gone",
-        what: "the linked work tree that the run was started in is gone",
-        severity: Severity::Stops,
-        next: "bring it back with `git worktree add -f PATH BRANCH`, or start over: `piton run PLAN --fresh`",
-    },
-    Row {
-        name: "step-running",
-        what: "a step of the run is still at work",
-        severity: Severity::Warns,
-        next: "nothing: the driver attaches to it",
-    },
-    Row {
-        name: "step-lost",
-        what: "a step was in flight when its keeper fell, or its worktree was deleted",
-        severity: Severity::RunsAgain,
-        next: "nothing: what lives of it is ended, and it runs again",
-    },
-    Row {
-        name: "step-removed",
-        what: "a step in flight is no longer in the plan",
-        severity: Severity::Warns,
-        next: "nothing: what runs of it is ended, and it is recorded as interrupted",
-    },
-    Row {
-        name: "strays",
-        what: "processes of the run live without a keeper",
-        severity: Severity::Warns,
-        next: "nothing: they are ended before anything starts",
-    },
-    Row {
-        name: "protocol-refuses",
-        what: "a file of the run's protocol says that it must not go on",
-        severity: Severity::Stops,
-        next: "correct the file, then resume",
-    },
-    Row {
-        name: "protocol-warns",
-        what: "a file of the run's protocol differs from the record",
-        severity: Severity::Warns,
-        next: "look at the file",
-    },
+    row("spec-changed", Severity::Stops, "the spec's bytes differ, or it is missing", |resume| remedy![Words "review it, then run ", Piton "{resume}"], Some("--accept-spec")),
+    row("spec-accepted", Severity::Warns, "the spec differs, and `--accept-spec` was given", |_| "nothing: it is recorded with both hashes".into(), None),
+    row("plan-changed-finished", Severity::Stops, "a finished step has another definition in the plan", |resume| remedy![Words "review it, then run ", Piton "{resume}", Words ": the step runs again"], Some("--accept-plan")),
+    row("gate-removed", Severity::Stops, "a gate that nobody approved is no longer in the plan", |resume| remedy![Words "review it, then run ", Piton "{resume}", Words ": nobody is asked any more"], Some("--accept-plan")),
+    row("plan-changed", Severity::Warns, "the plan differs, but no finished step does", |_| "nothing: the new plan is recorded and used".into(), None),
+    row("plan-missing", Severity::Warns, "the plan's file is gone", |_| "nothing: the recorded plan is used".into(), None),
+    row("plan-secret", Severity::Stops, "the plan's file is gone, and the recorded plan had a secret taken out", |_| "bring the plan's file back".into(), None),
+    row("artifact-missing", Severity::RunsAgain, "a finished step's artifact is gone", |_| "nothing: the step runs again".into(), None),
+    row("artifact-changed", Severity::RunsAgain, "a finished step's artifact differs from what the run last recorded", |_| "nothing: the step runs again".into(), None),
+    row("input-changed", Severity::RunsAgain, "a finished step's declared input differs", |_| "nothing: the step runs again".into(), None),
+    row("head-moved", Severity::Warns, "another commit is checked out", |_| "nothing, if you meant it".into(), None),
+    row("root-moved", Severity::Warns, "the project lies elsewhere", |_| "nothing: steps run where it lies now".into(), None),
+    row("worktree-gone", Severity::Stops, "the linked work tree that the run was started in is gone", |_| remedy![Words "bring it back with ", Shell "git worktree add -f PATH BRANCH", Words ", or start over with ", Piton "run PLAN --fresh"], None),
+    row("step-running", Severity::Warns, "a step of the run is still at work", |_| "nothing: the driver attaches to it".into(), None),
+    row("step-lost", Severity::RunsAgain, "a step was in flight when its keeper fell, or its worktree was deleted", |_| "nothing: what lives of it is ended, and it runs again".into(), None),
+    row("step-removed", Severity::Warns, "a step in flight is no longer in the plan", |_| "nothing: what runs of it is ended, and it is recorded as interrupted".into(), None),
+    row("strays", Severity::Warns, "processes of the run live without a keeper", |_| "nothing: they are ended before anything starts".into(), None),
+    row("protocol-refuses", Severity::Stops, "a file of the run's protocol says that it must not go on", |_| "correct the file, then resume".into(), None),
+    row("protocol-warns", Severity::Warns, "a file of the run's protocol differs from the record", |_| "review the file".into(), None),
 ];
 
 /// A difference between the world and the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Difference {
     /// Its row in [`TABLE`].
     pub name: &'static str,
@@ -169,7 +93,7 @@ pub struct Difference {
     /// What differs, in words.
     pub message: String,
     /// What to do.
-    pub next: &'static str,
+    pub next: &'static Row,
 }
 
 /// What a person has accepted on the command line.
@@ -220,8 +144,8 @@ impl Check {
     /// Adds a difference that has a row in [`TABLE`].
     pub fn add(&mut self, name: &'static str, message: String) {
         if let Some(row) = TABLE.iter().find(|row| row.name == name) {
-            let (severity, next) = (row.severity, row.next);
-            self.differences.push(Difference { name, severity, message, next });
+            let severity = row.severity;
+            self.differences.push(Difference { name, severity, message, next: row });
         }
     }
 }
@@ -267,8 +191,7 @@ fn compare_plan(
 ) {
     let Some(now) = now else {
         check.add("plan-missing", format!("{} is gone", state.plan_path));
-        let text = serde_json::to_string(recorded).unwrap_or_default();
-        if text.contains(piton_core::redact::REPLACEMENT) {
+        if piton_core::redact::is_redacted(recorded) {
             check.add(
                 "plan-secret",
                 format!("{} held a secret that is not recorded", state.plan_path),
@@ -334,23 +257,11 @@ fn gates_removed(state: &RunState, recorded: &Plan, now: &Plan) -> Vec<String> {
 
 /// The outcome of an attempt whose step is no longer in the plan.
 fn removed(step: StepPath, attempt: u32) -> Event {
-    Event::StepFinished(Box::new(StepFinished {
+    Event::StepFinished(Box::new(StepFinished::new(
         step,
         attempt,
-        outcome: Outcome::Interrupted { why: "it is no longer in the plan".to_owned() },
-        exit_code: None,
-        signal: None,
-        duration_ms: Millis(0),
-        logs: LogRanges::default(),
-        artifacts: Vec::new(),
-        inputs: None,
-        facts: Facts::default(),
-        after: None,
-        tests: Vec::new(),
-        stirred: false,
-        command: None,
-        retries_max: None,
-    }))
+        Outcome::Interrupted { why: "it is no longer in the plan".to_owned() },
+    )))
 }
 
 fn compare_spec(
@@ -392,14 +303,12 @@ fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> 
     leave_out_unrecorded(&check.plan, state, &in_flight, world, &mut files, &mut inputs)?;
     check.reruns = evidence::stale(&check.plan, state, &files, &inputs);
     for rerun in check.reruns.clone() {
-        let name = if rerun.reason.starts_with("input") {
-            "input-changed"
-        } else if rerun.reason.contains("missing") {
-            "artifact-missing"
-        } else if rerun.reason.starts_with("artifact") {
-            "artifact-changed"
-        } else {
-            continue; // A changed definition is a difference of the plan.
+        let name = match rerun.stale {
+            // It is a difference of the plan.
+            Stale::Definition => continue,
+            Stale::ArtifactMissing => "artifact-missing",
+            Stale::ArtifactChanged => "artifact-changed",
+            Stale::Input => "input-changed",
         };
         check.add(name, format!("{}: {}", rerun.step, rerun.reason));
     }

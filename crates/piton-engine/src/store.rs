@@ -14,16 +14,16 @@ use crate::error::{Error, Result};
 
 mod asking;
 
-pub use asking::{Answer, Asked, REFUSED, describe};
+pub use asking::{Answer, Asked, describe};
 
 /// Events between two cached states: loading decodes at most about so many.
 const SNAPSHOT_EVERY: u64 = 256;
 /// A cached state of a large plan is written less often: one event per so many steps.
 const STEPS_PER_SNAPSHOT_EVENT: u64 = 4;
-/// Events that are read before a run changes hands: what this program can't read it must not add to.
+/// Events that are read before a takeover: a program must not append to what it can't read.
 /// A few milliseconds; `piton doctor` reads them all.
 const EVENTS_READ: u64 = 1024;
-/// Events read in one query when a whole history is replayed.
+/// Events read in one query when a history is replayed.
 const PAGE: usize = 4096;
 
 /// A run as loaded.
@@ -71,7 +71,7 @@ impl Store {
         let has_cache = snapshot.is_some();
         let cached = snapshot
             .filter(|s| s.apply_version == APPLY_VERSION)
-            // Seen to be text as a whole, not once more for each of its thousands of strings.
+            // Checked for UTF-8 once, not again for each of its thousands of strings.
             .and_then(|s| Some((s.seq, serde_json::from_str(str::from_utf8(&s.body).ok()?).ok()?)));
         let from_start = has_cache && cached.is_none();
         let (mut seq, mut state) = cached.unwrap_or_default();
@@ -176,26 +176,10 @@ impl Store {
     pub fn plan(&mut self, state: &RunState) -> Result<Plan> {
         let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
         let hash = state.plan_hash.clone().ok_or_else(|| Error::NoPlan(run_id.clone()))?;
-        let body = self.ledger.blob(&hash.0)?.ok_or_else(|| Error::NoPlan(run_id.clone()))?;
+        let body = self.ledger.blob(&hash.0)?.filter(|body| Sha::of(body) == hash);
+        let body = body.ok_or_else(|| Error::NoPlan(run_id.clone()))?;
         codec::decode_plan(&body)
             .map_err(|source| Error::Codec { place: format!("run {run_id}"), source })
-    }
-
-    /// Keeps a plan in place of one that was found damaged.
-    pub fn mend_plan(&mut self, plan: &Plan) -> Result<()> {
-        let (hash, body) = kept(plan);
-        Ok(self.ledger.mend_blob(&hash, &body)?)
-    }
-
-    /// What is wrong with the plan a run was last driven with; nothing if it is there as it was kept.
-    pub fn plan_problem(&mut self, state: &RunState) -> Result<Option<&'static str>> {
-        let Some(hash) = &state.plan_hash else { return Ok(Some("is not named")) };
-        let Some(body) = self.ledger.blob(&hash.0)? else { return Ok(Some("is missing")) };
-        if piton_core::hash::Sha::of(&body) != *hash {
-            return Ok(Some("is damaged: it does not fit its hash"));
-        }
-        // It is as it was kept: if it can't be read, it is not to be replaced.
-        self.plan(state).map(|_| None)
     }
 
     /// Appends events that were already applied to `state`, in one commit.
@@ -262,7 +246,7 @@ fn kept(plan: &Plan) -> (String, Vec<u8>) {
     (Sha::of(&body).0, body)
 }
 
-/// A run whose creator died before its first event, as far as its row tells. It has no id of its own
+/// A run whose creator died before its first event, according to its row. It has no id of its own
 /// yet: the event that creates it still fits.
 fn unbegun(row: &RunRow) -> RunState {
     RunState {

@@ -2,44 +2,24 @@
 //!
 //! The real one (keeper, files, git) is wired by the program; a simulated one lives in the test
 //! kit. Whatever must not happen twice is only ever performed after its intent is durable, and
-//! [`World::attach`] is the probe that tells what became of an intent.
+//! [`World::attach`] is the probe that finds out what became of an intent.
 
 use piton_core::event::{Facts, FileHash, LogRanges};
 use piton_core::evidence::Files;
 use piton_core::redact::Redactor;
-use piton_core::{Event, LanePath, Millis, Plan, RunState, StepPath, Timestamp};
+use piton_core::{Event, LanePath, Millis, Plan, RunState, Timestamp};
+use piton_formats::template::Given;
 
+pub use crate::attempt::Attempt;
 use crate::error::Result;
 use crate::order::Order;
 
-mod rooms;
+mod workspaces;
 
-pub use rooms::{
-    Begin, Commit, Mended, Merging, Rebase, Refusal, Removed, Rewind, Room, RoomTarget, Rooms,
+pub use workspaces::{
+    Begin, Commit, MadeWorkspace, Merging, PullRequest, Rebase, Removed, Repaired, Rewind,
+    RewindTarget, Workspaces,
 };
-
-/// One attempt of a step.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Attempt {
-    /// The step.
-    pub step: StepPath,
-    /// Its number.
-    pub number: u32,
-}
-
-impl std::fmt::Display for Attempt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}#{}", self.step, self.number)
-    }
-}
-
-impl std::str::FromStr for Attempt {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (step, number) = text.rsplit_once('#').ok_or(())?;
-        Ok(Self { step: step.parse().map_err(|_| ())?, number: number.parse().map_err(|_| ())? })
-    }
-}
 
 /// Why an attempt's processes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +80,7 @@ pub enum Found {
 pub struct Attached {
     /// What became of each attempt asked about.
     pub found: Vec<(Attempt, Found)>,
-    /// Processes of the run that were ended because nobody held them.
+    /// Processes of the run that were ended because they had no keeper.
     pub strays: Vec<String>,
     /// Whether the keeper died while one of the attempts ran.
     pub keeper_died: bool,
@@ -113,6 +93,8 @@ pub struct Reported {
     pub facts: Facts,
     /// Artifacts it made beyond those declared.
     pub artifacts: Vec<String>,
+    /// The command that it was about to run last, where it runs several.
+    pub trying: Option<String>,
     /// What was wrong with what it wrote.
     pub problem: Option<String>,
 }
@@ -139,7 +121,7 @@ pub enum Happening {
     Fenced,
 }
 
-/// What is told to the person's notify command.
+/// What the notify command gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The status of the run.
@@ -236,24 +218,28 @@ pub trait World {
         false
     }
 
+    /// What the protocol of the run gives an attempt that is about to start.
+    fn dispatch(&mut self, _plan: &Plan, _state: &RunState, _attempt: &Attempt) -> Given {
+        Given::default()
+    }
     /// May make a start ready while its intent is being made durable, as far as nothing of it runs
     /// and nothing of it is left if it never comes.
     fn prepare(&mut self, _order: &Order) {}
     /// Performs starts; their intents are durable.
     fn start(&mut self, orders: Vec<Order>) -> Result<()>;
-    /// Tells the keeper that outcomes are durable.
+    /// Reports to the keeper that outcomes are durable.
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()>;
-    /// Ends every running attempt with its whole tree; each is reported as ended.
+    /// Ends every running attempt with its process tree; each is reported as ended.
     fn end_all(&mut self) -> Result<()>;
     /// Hashes declared artifacts below a folder (the root where it is empty) and makes them durable.
     fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError>;
-    /// Tells the person.
+    /// Notifies the person.
     fn notify(&mut self, notice: &Notice) -> Result<()>;
     /// Lets the keeper go; returns what steps had left running and was ended.
     fn leave(&mut self) -> Result<Vec<String>>;
 
     /// What it does for lanes; nothing where there is no repository.
-    fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+    fn workspaces(&mut self) -> Option<&mut dyn Workspaces> {
         None
     }
 

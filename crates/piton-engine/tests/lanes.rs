@@ -48,7 +48,8 @@ fn without_a_repository_a_lane_in_a_worktree_is_blocked() {
     rig.machine.borrow_mut().repo = None;
     let ending = run(&rig);
     assert_eq!(ending.verdict, Verdict::Blocked);
-    let (why, fix) = work(&ending.state, "P/A").blocked.clone().unwrap_or_default();
+    let refusal = work(&ending.state, "P/A").blocked.clone().unwrap_or_default();
+    let (why, fix) = (refusal.cause, refusal.remedies[0].to_string());
     assert_eq!(why, "lanes in worktrees need a git repository");
     assert!(fix.contains("git init"), "{fix}");
 }
@@ -211,7 +212,7 @@ fn a_pull_request_is_waited_for() {
     assert_eq!(open.status, StageStatus::InProgress);
     assert_eq!(open.notes, format!("pull request {URL}"));
     assert_eq!(open.target_branch.as_deref(), Some("main"));
-    assert_eq!(open.head_sha, work(&ending.state, "P/A").committed.map(|c| c.commit));
+    assert_eq!(open.head_sha, work(&ending.state, "P/A").committed().map(|c| c.commit.clone()));
     let phase = &ending.state.phases[0];
     let shown = piton_core::summary::lane_status(&ending.state, phase, &phase.lanes[0]);
     assert_eq!(shown, piton_core::Status::Waiting);

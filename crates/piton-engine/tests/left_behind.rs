@@ -7,7 +7,7 @@ use std::rc::Rc;
 use piton_core::Status;
 use piton_core::event::Verdict;
 use piton_core::plan::Phase;
-use piton_core::request::Request;
+use piton_core::request::{Reply, Request};
 use piton_engine::store::Answer;
 use piton_ledger::{Acquire, Liveness, NewRequest};
 use piton_testkit::{CrashPoint, Rig, Script, Side, plans};
@@ -63,9 +63,9 @@ fn asked_at_the_last_moment(rig: &Rig, request: &Request) -> i64 {
 fn an_approval_at_the_last_moment_is_carried_out_by_the_one_who_waits() {
     let rig = gated();
     let id = asked_at_the_last_moment(&rig, &approve());
-    let answer = rig.settle(id, &approve(), Liveness::Alive).expect("it is settled");
-    assert_eq!(answer.as_deref(), Some("approved gate P"));
-    let again = rig.settle(id, &approve(), Liveness::Alive).expect("it stays settled");
+    let answer = rig.answer(id, &approve(), Liveness::Alive).expect("it is settled");
+    assert_eq!(answer, Some(Reply::Done("approved gate P".to_owned())));
+    let again = rig.answer(id, &approve(), Liveness::Alive).expect("it stays settled");
     assert_eq!(again, answer);
     assert_eq!(rig.run().expect("it goes on").verdict, Verdict::Complete);
 }
@@ -74,8 +74,8 @@ fn an_approval_at_the_last_moment_is_carried_out_by_the_one_who_waits() {
 fn an_abort_at_the_last_moment_does_not_wait_for_the_next_driver() {
     let rig = gated();
     let id = asked_at_the_last_moment(&rig, &abort());
-    let answer = rig.settle(id, &abort(), Liveness::Alive).expect("it is settled");
-    assert_eq!(answer.as_deref(), Some("aborted the run"));
+    let answer = rig.answer(id, &abort(), Liveness::Alive).expect("it is settled");
+    assert_eq!(answer, Some(Reply::Done("aborted the run".to_owned())));
     assert_eq!(rig.load().expect("it is there").state.ended, Some(Status::Aborted));
     assert_eq!(rig.run().expect("it may be resumed").verdict, Verdict::Waiting);
 }
@@ -85,8 +85,8 @@ fn what_came_too_late_is_refused_and_ends_no_later_driver() {
     let plan = plans::plan(vec![plans::phase("P", vec![plans::lane_of("A", &["one"])])]);
     let rig = Rig::new(plan, Script::default());
     let id = asked_at_the_last_moment(&rig, &abort());
-    let answer = rig.settle(id, &abort(), Liveness::Alive).expect("it is settled");
-    assert!(answer.as_ref().is_some_and(|a| a.starts_with("refused: ")), "{answer:?}");
+    let answer = rig.answer(id, &abort(), Liveness::Alive).expect("it is settled");
+    assert!(matches!(answer, Some(Reply::Refused(_))), "{answer:?}");
     let mut store = rig.store(&CrashPoint::never()).expect("the ledger opens");
     let row = rig.load().expect("the run is there").row;
     assert_eq!(store.ledger().requests(row.run).expect("the inbox is readable"), []);
@@ -102,8 +102,8 @@ fn while_a_driver_lives_nobody_answers_for_it() {
     let Ok(Answer::Asked(id)) = rig.ask(&checkpoint, Liveness::Alive) else {
         panic!("the fallen driver still holds its lease");
     };
-    let early = rig.settle(id, &checkpoint, Liveness::Alive).expect("it is looked at");
+    let early = rig.answer(id, &checkpoint, Liveness::Alive).expect("it is looked at");
     assert_eq!(early, None);
-    let settled = rig.settle(id, &checkpoint, Liveness::Dead).expect("it is settled");
-    assert_eq!(settled.as_deref(), Some("recorded checkpoint manual-1"));
+    let settled = rig.answer(id, &checkpoint, Liveness::Dead).expect("it is settled");
+    assert_eq!(settled, Some(Reply::Done("recorded checkpoint manual-1".to_owned())));
 }

@@ -265,7 +265,7 @@ fn promise_8_steps_that_change_each_others_inputs_are_not_run_for_ever() {
     assert_eq!(rig.run().expect("it completes").verdict, Verdict::Complete);
     let ending = rig.run().expect("it completes again, and ends");
     assert_eq!(ending.verdict, Verdict::Complete);
-    let warned = |note: &piton_engine::Note| matches!(note, piton_engine::Note::Warning(text) if text.contains("once more"));
+    let warned = |note: &piton_engine::Note| matches!(note, piton_engine::Note::Warning(text) if text.to_string().contains("once more"));
     assert!(rig.notes.borrow().iter().any(warned), "and it is said");
 }
 

@@ -7,8 +7,8 @@ use lane_support::{
     writes,
 };
 use piton_core::event::{Event, Verdict};
-use piton_core::lane::{Merge, Stage, StageStatus};
-use piton_core::lane_state::{Act, LaneWork};
+use piton_core::lane::{Merge, Role, Stage, StageStatus};
+use piton_core::lane_state::{Act, LaneProgress, LaneWork};
 use piton_core::request::Request;
 use piton_core::state::{Progress, StepState};
 use piton_core::{RunState, StepPath};
@@ -278,6 +278,7 @@ fn a_merged_lane_goes_back_by_a_revert_and_starts_over() {
 fn what_was_validated_is_validated_again_when_a_lane_goes_to_base_anew() {
     let mut validation = plans::lane_of("validation", &["validate-1"]);
     validation.needs = vec![path("P/A"), path("P/B")];
+    validation.steps[0].role = Role::Validation;
     let lanes = vec![lane("A", 0), lane("B", 0), validation];
     let script = Script::default()
         .with("P/A/work", vec![writes("a", "of A {attempt}")])
@@ -321,7 +322,7 @@ fn a_rollback_of_a_merged_lane_that_later_work_stands_on_changes_nothing() {
     let before = picture(&rig);
     let ending = rig.rewind(&CrashPoint::never(), to_stage(&rig, Stage::BeforeLaneStart));
     let ending = ending.expect("the driver leaves");
-    assert_eq!(ending.refused.as_deref(), Some("later work changed a"));
+    assert_eq!(ending.refused.expect("a refusal").cause, "later work changed a");
     assert_eq!(picture(&rig), before);
 }
 
@@ -338,7 +339,7 @@ fn removal_and_merge_can_be_undone_and_done_again() {
     undo(&rig, Act::Removal);
     let there = picture(&rig);
     assert_eq!(there.files["a"], "of A 1");
-    assert_eq!(there.branch, over.work.committed.as_ref().map(|c| c.commit.clone()));
+    assert_eq!(there.branch, over.work.committed().map(|c| c.commit.clone()));
     assert_eq!(run(&rig).verdict, Verdict::Complete, "what a person brought back stays");
     assert_eq!(picture(&rig).files, there.files);
 
@@ -361,11 +362,11 @@ fn a_removal_that_is_undone_and_done_again_removes_at_once() {
         undo(&rig, Act::Undo);
         let gone = picture(&rig);
         assert_eq!((&gone.files, &gone.branch), (&over.files, &over.branch), "{}", story(&rig));
-        assert!(gone.work.removed && !gone.work.stays);
+        assert!(gone.work.is_removed());
         undo(&rig, Act::Undo);
         let back = picture(&rig);
         assert_eq!((&back.files, &back.branch), (&there.files, &there.branch));
-        assert!(back.work.stays);
+        assert!(matches!(back.work.progress, LaneProgress::Restored(_)));
     }
 }
 
@@ -375,7 +376,7 @@ fn a_lane_whose_merge_was_undone_can_start_over() {
     undo(&rig, Act::Removal);
     undo(&rig, Act::Merge);
     go_back(&rig, to_stage(&rig, Stage::BeforeLaneStart));
-    assert!(!work(&state(&rig), "P/A").held);
+    assert!(work(&state(&rig), "P/A").blocked.is_none());
     let ending = run(&rig);
     is_merged_again(&rig, &ending, &[("a", "of A 2")]);
 }

@@ -45,8 +45,8 @@ fn an_artifact_that_the_driver_can_not_read_runs_no_step_again() {
         let lane = "P/A".parse().expect("a lane");
         let state = rig.load().expect("it is there").state;
         let work = state.lane(&lane).and_then(|l| l.work.clone()).expect("it is blocked");
-        let (why, _) = work.blocked.expect("it is blocked");
-        assert!(why.contains("make succeeded and is not run again"), "{why}");
+        let why = work.blocked.expect("it is blocked").cause;
+        assert!(why.contains("make succeeded and does not run again"), "{why}");
         assert!(why.contains("Input/output error"), "{why}");
     }
     rig.machine.borrow_mut().unreadable.clear();

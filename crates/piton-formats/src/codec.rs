@@ -100,6 +100,7 @@ events! {
     LaneReopened = "lane.reopened", 1;
     LaneMerged = "lane.merged", 1;
     LaneRemoved = "lane.removed", 1;
+    LaneKept = "lane.kept", 1;
     LaneForked = "lane.forked", 1;
     LaneJoined = "lane.joined", 1;
     LaneImported = "lane.imported", 1;
@@ -115,7 +116,7 @@ pub fn decode_plan(body: &[u8]) -> Result<Plan, Error> {
     read(format_args!("the recorded plan"), (1, 1), body)
 }
 
-/// Decodes a request of an inbox; what else is in there was put there by a newer program.
+/// Decodes a request of an inbox; any other content was written by a newer program.
 pub fn decode_request(tag: &str, version: u32, body: &[u8]) -> Result<Request, Error> {
     if tag != Request::TAG {
         return Err(Error::Newer(format!("this Piton does not know the request `{tag}`")));

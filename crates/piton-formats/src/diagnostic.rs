@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use piton_core::error_codes::Entry;
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -26,7 +25,7 @@ const QUOTE_CHARS_MAX: usize = 60;
 pub enum Severity {
     /// The document is refused.
     Error,
-    /// The document is accepted, but a person should look at it.
+    /// The document is accepted, but a person should check it.
     Warning,
 }
 
@@ -62,22 +61,12 @@ pub struct Diagnostic {
     pub hint: Option<String>,
 }
 
-macro_rules! codes {
-    ($($name:ident = $code:literal, $title:literal, $cause:literal, $next:literal;)+) => {
-        /// The codes as constants.
-        pub mod code {
-            $(#[doc = $title] pub const $name: &str = $code;)+
-        }
-        /// Every code of an error or warning about a document, for `piton explain`.
-        pub const CODES: &[Entry] =
-            &[$(Entry { code: $code, title: $title, cause: $cause, next: $next }),+];
-    };
-}
-
 #[rustfmt::skip]
-mod table {
-    use super::Entry;
-    codes! {
+/// The codes as constants.
+pub mod code {
+    piton_core::error_codes! {
+        /// Every code of an error or warning about a document, for `piton explain`.
+        CODES;
         BAD_DURATION = "bad-duration", "not a duration", "A duration is a number with a unit, or several from large to small.", "Write it like \"500ms\", \"90s\", \"45m\", \"1h30m\" or \"2d\".";
         BAD_ENV = "bad-env", "not a variable name", "The name is empty, contains `=` or NUL, or starts with PITON_, which is reserved.", "Choose another name.";
         BAD_GATE = "bad-gate", "a gate that is not clear", "A gate has no id or no box, or it is listed twice.", "Write it once, like `- [ ] IF-0-P1-AUTH: text`. It is open until its box is ticked.";
@@ -112,7 +101,7 @@ mod table {
         TWO_WORKS = "two-works", "a step with two kinds of work", "A step has exactly one of `run`, `prompt` and `prompt_file`.", "Keep one, or make two steps.";
         UNCLOSED = "unclosed", "a code fence or comment that is not closed", "Everything after it is not read as text.", "Close the fence with as many marks as opened it, or the comment with `-->`.";
         UNKNOWN_AGENT = "unknown-agent", "an agent that is not defined", "Neither the plan nor the settings define the agent of a prompt.", "Add [agents.NAME] with a `command`, or correct the name.";
-        UNKNOWN_FORMAT = "unknown-format", "a file of unknown format", "The file does not match any format that Piton reads.", "Name a phase document, checkpoints.json or a run log.";
+        UNKNOWN_FORMAT = "unknown-format", "a file of unknown format", "The file does not match any format that Piton reads.", "Name a file of one of the formats that the hint lists.";
         UNKNOWN_ID = "unknown-id", "a phase or lane that does not exist", "`needs` names a phase or lane that the plan does not have.", "Correct the id. Write a lane of another phase as PHASE/LANE.";
         UNKNOWN_KEY = "unknown-key", "an unknown key", "The key is not known at this place.", "Correct or remove it. `piton schema plan` and `piton schema settings` list all keys.";
         UNLISTED_GATE = "unlisted-gate", "a gate that is not listed", "A lane names a gate that is not listed below Interface Freeze Gates.", "List it there. Until then it is open.";
@@ -123,11 +112,10 @@ mod table {
         WRONG_TYPE = "wrong-type", "a value of the wrong type", "The key needs a value of another type, such as a string in quotes.", "Write it as the hint shows.";
     }
 }
-pub use table::CODES;
-pub use table::code;
+pub use code::CODES;
 
 impl Diagnostic {
-    /// Whether the plan must be updated: a task of a phase document lacks a field.
+    /// Whether the plan must be updated: a task lacks a field.
     pub fn asks_for_update(&self) -> bool {
         self.code == code::MISSING_FIELD
     }
@@ -171,8 +159,8 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
     let line_start = line_start(source, start);
     let line = source[line_start..].split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
-    let room = width.saturating_sub(diagnostic.line.to_string().len() + 4);
-    let room = room.clamp(SOURCE_COLUMNS_MIN, SOURCE_COLUMNS_MAX);
+    let columns_max = width.saturating_sub(diagnostic.line.to_string().len() + 4);
+    let columns_max = columns_max.clamp(SOURCE_COLUMNS_MIN, SOURCE_COLUMNS_MAX);
 
     // One cell per character: its text, its columns, and whether it is underlined.
     let cells: Vec<(String, usize, bool)> = line
@@ -186,10 +174,10 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
     // An empty span, or one at the end of the line, is marked at its place.
     let before = line.char_indices().take_while(|(at, _)| line_start + at < start).count();
     let first = cells.iter().position(|c| c.2).unwrap_or(before);
-    // A line that is too long is cut a third of the room before the problem.
+    // A line that is too long is cut a third of the width before the problem.
     let (mut from, mut before) = (0, columns(&cells[..first]));
-    let is_long = columns(&cells) > room;
-    while is_long && before > room / 3 {
+    let is_long = columns(&cells) > columns_max;
+    while is_long && before > columns_max / 3 {
         before -= cells[from].1;
         from += 1;
     }
@@ -197,7 +185,7 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
     let (mut used, mut pad, mut underline) = (usize::from(from > 0), 0, 0);
     pad += used;
     for (index, (text, cell_columns, marked)) in cells.iter().enumerate().skip(from) {
-        if used + cell_columns > room.saturating_sub(1) && index + 1 < cells.len() {
+        if used + cell_columns > columns_max.saturating_sub(1) && index + 1 < cells.len() {
             shown.push('…');
             break;
         }
@@ -281,7 +269,7 @@ mod tests {
         );
     }
 
-    /// Lost: the mark below the line would stand elsewhere than the place that is named.
+    /// Lost: the underline would be at another place than the one named.
     #[test]
     fn what_spans_nothing_is_marked_where_it_is() {
         for (span, marked) in [(0..0, "| ^\n"), (2..2, "|   ^\n"), (3..4, "|    ^\n")] {

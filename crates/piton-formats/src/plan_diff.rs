@@ -116,63 +116,67 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
 /// The fields in which two versions of a step differ.
 fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
     // Named one by one, so that a new field of a step cannot be forgotten here.
-    let Step {
-        id: _,
-        work,
-        test,
-        dir,
-        env,
-        inputs,
-        artifacts,
-        retries,
-        backoff,
-        timeout,
-        idle_timeout,
-        grace,
-        keep,
-        role,
-    } = new;
-    let mut fields = Vec::new();
-    let mut compare = |name, old: String, new: String| {
-        if old != new {
-            fields.push(FieldChange { name, old, new });
-        }
+    let fields = |step: &Step| {
+        let Step {
+            id: _,
+            work,
+            test,
+            dir,
+            env,
+            inputs,
+            artifacts,
+            retries,
+            backoff,
+            timeout,
+            idle_timeout,
+            grace,
+            keep,
+            role,
+        } = step;
+        let none = || "none".to_owned();
+        [
+            ("work", work_text(work)),
+            ("agent", agent_text(work)),
+            ("test", test.as_ref().map_or_else(none, command_text)),
+            ("dir", dir.clone()),
+            ("env", env_text(env)),
+            ("inputs", inputs.join(", ")),
+            ("artifacts", artifacts.join(", ")),
+            ("retries", retries.to_string()),
+            ("backoff", backoff.to_string()),
+            ("timeout", timeout.to_string()),
+            ("idle_timeout", idle_timeout.map_or_else(none, |time| time.to_string())),
+            ("grace", grace.to_string()),
+            ("keep", keep.join(", ")),
+            ("role", format!("{role:?}")),
+        ]
     };
-    let (work_name, old_work, new_work) = work_texts(&old.work, work);
-    compare(work_name, old_work, new_work);
-    compare("agent", agent_text(&old.work), agent_text(work));
-    compare("test", optional_command(old.test.as_ref()), optional_command(test.as_ref()));
-    compare("dir", old.dir.clone(), dir.clone());
-    compare("env", env_text(&old.env), env_text(env));
-    compare("inputs", old.inputs.join(", "), inputs.join(", "));
-    compare("artifacts", old.artifacts.join(", "), artifacts.join(", "));
-    compare("retries", old.retries.to_string(), retries.to_string());
-    compare("backoff", old.backoff.to_string(), backoff.to_string());
-    compare("timeout", old.timeout.to_string(), timeout.to_string());
-    let idle =
-        |value: Option<piton_core::Millis>| value.map_or("none".to_owned(), |v| v.to_string());
-    compare("idle_timeout", idle(old.idle_timeout), idle(*idle_timeout));
-    compare("grace", old.grace.to_string(), grace.to_string());
-    compare("keep", old.keep.join(", "), keep.join(", "));
-    compare("role", format!("{:?}", old.role), format!("{role:?}"));
-    fields
+    let pairs = fields(old).into_iter().zip(fields(new));
+    let differing = pairs.filter(|((_, old), (_, new))| old != new);
+    let change = |((name, was), (_, is))| {
+        let name = if name == "work" { work_key(&old.work, &new.work) } else { name };
+        FieldChange { name, old: was, new: is }
+    };
+    differing.map(change).collect()
 }
 
-/// The key of the work and both texts of it.
-fn work_texts(old: &Work, new: &Work) -> (&'static str, String, String) {
-    let text = |work: &Work| match work {
-        Work::Run(command) => command_text(command),
-        Work::Prompt { prompt, .. } => prompt.clone(),
-        Work::Tests(_) | Work::Tasks(_) => work.display(),
-    };
-    let name = match (old, new) {
+/// The key of the work in the plan.
+fn work_key(old: &Work, new: &Work) -> &'static str {
+    match (old, new) {
         (Work::Run(_), Work::Run(_)) => "run",
         (Work::Prompt { .. }, Work::Prompt { .. }) => "prompt",
         (Work::Tests(_), Work::Tests(_)) => "tests",
         (Work::Tasks(_), Work::Tasks(_)) => "tasks",
         _ => "work",
-    };
-    (name, text(old), text(new))
+    }
+}
+
+fn work_text(work: &Work) -> String {
+    match work {
+        Work::Run(command) => command_text(command),
+        Work::Prompt { prompt, .. } => prompt.clone(),
+        Work::Tests(_) | Work::Tasks(_) => work.display(),
+    }
 }
 
 fn agent_text(work: &Work) -> String {
@@ -190,47 +194,51 @@ fn command_text(command: &Command) -> String {
     }
 }
 
-fn optional_command(command: Option<&Command>) -> String {
-    command.map_or("none".to_owned(), command_text)
-}
-
 /// Names and values. The program redacts them before it prints: only it knows which are secret.
 fn env_text(env: &std::collections::BTreeMap<String, String>) -> String {
     env.iter().map(|(name, value)| format!("{name}={value:?}")).collect::<Vec<_>>().join(" ")
 }
 
+/// `NAME: OLD is now NEW`, if the two differ.
+fn changed(name: &str, old: &str, new: &str) -> Option<String> {
+    (old != new).then(|| format!("{name}: {old} is now {new}"))
+}
+
+/// The same for texts that may be missing.
+fn changed_text(name: &str, old: Option<&String>, new: Option<&String>) -> Option<String> {
+    let text = |value: Option<&String>| value.map_or("none".to_owned(), |v| format!("`{v}`"));
+    changed(name, &text(old), &text(new))
+}
+
+/// The same for the order of what both have.
+fn reordered(name: &str, old: &[String], new: &[String]) -> Option<String> {
+    let common = |these: &[String], others: &[String]| -> Vec<String> {
+        these.iter().filter(|id| others.contains(id)).cloned().collect()
+    };
+    let (before, after) = (common(old, new), common(new, old));
+    (before != after).then(|| format!("order of {name}: now {}", after.join(", ")))
+}
+
 /// Differences outside of steps.
 fn other(old: &Plan, new: &Plan) -> Vec<String> {
-    let mut found = Vec::new();
-    if old.title != new.title {
-        found.push(format!("title: `{}` is now `{}`", old.title, new.title));
-    }
-    let text = |value: &Option<String>| value.as_deref().unwrap_or("none").to_owned();
-    if old.protocol != new.protocol {
-        let (was, is) = (text(&old.protocol), text(&new.protocol));
-        found.push(format!("protocol: {was} is now {is}; a run keeps the one it began with"));
-    }
-    if old.spec != new.spec {
-        found.push(format!("spec: {} is now {}", text(&old.spec), text(&new.spec)));
-    }
-    if old.on_failure != new.on_failure {
-        found.push(
-            format!("on_failure: {:?} is now {:?}", old.on_failure, new.on_failure).to_lowercase(),
-        );
-    }
+    let protocol = changed_text("protocol", old.protocol.as_ref(), new.protocol.as_ref());
+    let mut found: Vec<String> = [
+        changed_text("title", Some(&old.title), Some(&new.title)),
+        protocol.map(|changed| format!("{changed}; a run keeps the one it began with")),
+        changed_text("spec", old.spec.as_ref(), new.spec.as_ref()),
+        changed("on_failure", &word(&old.on_failure), &word(&new.on_failure)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     found.extend(budgets(old, new));
     for phase in &new.phases {
         if let Some(was) = old.phases.iter().find(|p| p.id == phase.id) {
             found.extend(phase_changes(was, phase));
         }
     }
-    let order = |plan: &Plan, of: &Plan| -> Vec<String> {
-        let known = |id: &String| of.phases.iter().any(|p| &p.id == id);
-        plan.phases.iter().map(|p| p.id.clone()).filter(known).collect()
-    };
-    if order(old, new) != order(new, old) {
-        found.push(format!("order of phases: now {}", order(new, old).join(", ")));
-    }
+    let ids = |plan: &Plan| plan.phases.iter().map(|p| p.id.clone()).collect::<Vec<_>>();
+    found.extend(reordered("phases", &ids(old), &ids(new)));
     found
 }
 
@@ -238,104 +246,85 @@ fn other(old: &Plan, new: &Plan) -> Vec<String> {
 fn budgets(old: &Plan, new: &Plan) -> Vec<String> {
     let as_map = |plan: &Plan| serde_json::to_value(&plan.budgets).unwrap_or_default();
     let (before, after) = (as_map(old), as_map(new));
-    let Some(fields) = after.as_object() else {
-        return Vec::new();
+    let names = after.as_object().into_iter().flat_map(serde_json::Map::keys);
+    let change = |name: &String| {
+        let said = |of: &serde_json::Value| amount(name, of[name].as_u64().unwrap_or_default());
+        let plan_name = name.trim_end_matches("_micros");
+        changed(&format!("budget {plan_name}"), &said(&before), &said(&after))
     };
-    fields
-        .iter()
-        .filter(|(name, value)| before.get(name.as_str()) != Some(value))
-        .map(|(name, value)| {
-            let was = before.get(name.as_str()).and_then(serde_json::Value::as_u64);
-            let said = |value: Option<u64>| amount(name, value.unwrap_or_default());
-            let plan_name = name.trim_end_matches("_micros");
-            format!("budget {plan_name}: {} is now {}", said(was), said(value.as_u64()))
-        })
-        .collect()
+    names.filter_map(change).collect()
 }
 
 fn phase_changes(old: &Phase, new: &Phase) -> Vec<String> {
-    let mut found = Vec::new();
-    let id = &new.id;
-    if (&old.needs, &old.after) != (&new.needs, &new.after) {
-        let text = |p: &Phase| [p.needs.join(", "), p.after.join(", ")].concat();
-        found.push(format!("phase {id} waited for [{}], now for [{}]", text(old), text(new)));
-    }
-    found.extend(gate_change(&format!("phase {id}"), old.gate.as_deref(), new.gate.as_deref()));
+    let name = format!("phase {}", new.id);
+    let waits = |p: &Phase| list(&[p.needs.clone(), p.after.clone()].concat());
+    let needs = changed(&format!("{name} needs"), &waits(old), &waits(new));
+    let gate = changed_text(&format!("{name} gate"), old.gate.as_ref(), new.gate.as_ref());
+    let mut found: Vec<String> = needs.into_iter().chain(gate).collect();
     for lane in &new.lanes {
         if let Some(was) = old.lanes.iter().find(|l| l.id == lane.id) {
-            found.extend(lane_changes(id, was, lane));
+            found.extend(lane_changes(&new.id, was, lane));
         }
     }
     found
 }
 
 fn lane_changes(phase: &str, old: &Lane, new: &Lane) -> Vec<String> {
-    let mut found = Vec::new();
     let name = format!("lane {phase}/{}", new.id);
-    if old.needs != new.needs {
-        let text =
-            |l: &Lane| l.needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        found.push(format!("{name} waited for [{}], now for [{}]", text(old), text(new)));
-    }
-    found.extend(gate_change(&name, old.gate.as_deref(), new.gate.as_deref()));
-    let ids = |of: &Lane, other: &Lane| -> Vec<String> {
-        let known = |id: &String| other.steps.iter().any(|s| &s.id == id);
-        of.steps.iter().map(|s| s.id.clone()).filter(known).collect()
-    };
-    if ids(old, new) != ids(new, old) {
-        found.push(format!("order of steps in {name}: now {}", ids(new, old).join(", ")));
-    }
-    found.extend(rule_changes(&old.rules, &new.rules).map(|change| format!("{name}: {change}")));
-    found
+    let needs = |l: &Lane| list(&l.needs.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let ids = |l: &Lane| l.steps.iter().map(|s| s.id.clone()).collect::<Vec<_>>();
+    let order = reordered(&format!("steps in {name}"), &ids(old), &ids(new));
+    let needs = changed(&format!("{name} needs"), &needs(old), &needs(new));
+    let gate = changed_text(&format!("{name} gate"), old.gate.as_ref(), new.gate.as_ref());
+    let rules = rule_changes(&name, &old.rules, &new.rules);
+    needs.into_iter().chain(gate).chain(order).chain(rules).collect()
 }
 
 /// How a lane works differently, by the keys of the plan.
-fn rule_changes(old: &LaneRules, new: &LaneRules) -> impl Iterator<Item = String> {
-    // Named one by one so that a new rule cannot be forgotten here.
-    let LaneRules {
-        isolation,
-        merge,
-        copy,
-        on_retry,
-        message,
-        alone,
-        provides,
-        frozen,
-        // Every test belongs to a step, and its change is shown there.
-        tests: _,
-        task,
-    } = new;
-    let task_text = |of: &Option<TaskOf>| {
-        of.as_ref()
-            .map_or("none".to_owned(), |of| format!("{} at {}/{}", of.task, of.lane, of.step))
+fn rule_changes(lane: &str, old: &LaneRules, new: &LaneRules) -> Vec<String> {
+    // Named one by one so that a new rule cannot be forgotten here. Every test belongs to a step, and
+    // its change is shown there.
+    let rules = |rules: &LaneRules| {
+        let LaneRules {
+            isolation,
+            merge,
+            copy,
+            on_retry,
+            message,
+            alone,
+            provides,
+            frozen,
+            tests: _,
+            task,
+        } = rules;
+        let at = |task: &TaskOf| format!("{} at {}/{}", task.task, task.lane, task.step);
+        let none = || "none".to_owned();
+        [
+            ("isolation", word(isolation)),
+            ("merge", word(merge)),
+            ("copy", list(copy)),
+            ("on_retry", word(on_retry)),
+            ("commit_message", message.clone().unwrap_or_else(none)),
+            ("alone", alone.to_string()),
+            ("provides", list(provides)),
+            ("gates it waits for", list(frozen)),
+            ("task", task.as_ref().map_or_else(none, at)),
+        ]
     };
-    let message_text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    let list = |items: &[String]| format!("[{}]", items.join(", "));
-    [
-        ("isolation", word(&old.isolation), word(isolation)),
-        ("merge", word(&old.merge), word(merge)),
-        ("copy", list(&old.copy), list(copy)),
-        ("on_retry", word(&old.on_retry), word(on_retry)),
-        ("commit_message", message_text(&old.message), message_text(message)),
-        ("alone", old.alone.to_string(), alone.to_string()),
-        ("provides", list(&old.provides), list(provides)),
-        ("gates it waits for", list(&old.frozen), list(frozen)),
-        ("task", task_text(&old.task), task_text(task)),
-    ]
-    .into_iter()
-    .filter(|(_, was, is)| was != is)
-    .map(|(rule, was, is)| format!("{rule} {was} is now {is}"))
+    let pairs = rules(old).into_iter().zip(rules(new));
+    pairs
+        .filter_map(|((name, was), (_, is))| changed(&format!("{lane} {name}"), &was, &is))
+        .collect()
+}
+
+fn list(items: &[String]) -> String {
+    format!("[{}]", items.join(", "))
 }
 
 /// The word for a choice in a plan.
 fn word(choice: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(choice).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
-}
-
-fn gate_change(place: &str, old: Option<&str>, new: Option<&str>) -> Option<String> {
-    let text = |gate: Option<&str>| gate.map_or("no gate".to_owned(), |g| format!("gate `{g}`"));
-    (old != new).then(|| format!("{place}: {} is now {}", text(old), text(new)))
 }
 
 #[cfg(test)]
@@ -371,7 +360,7 @@ run = "make p2"
     }
 
     #[test]
-    fn a_changed_command_is_told_from_a_changed_limit() {
+    fn a_changed_command_differs_from_a_changed_limit() {
         let new =
             OLD.replace("run = \"make one\"", "run = \"make uno\", env = { A = \"1\" }").replace(
                 "run = \"make two\"",
@@ -411,7 +400,7 @@ run = "make p2"
         assert_eq!(found.other, Vec::<String>::new());
     }
 
-    /// Lost, a changed word of a prompt would print the whole of it twice.
+    /// Lost: a changed word of a prompt would print the prompt twice.
     #[test]
     fn of_long_texts_the_lines_that_differ_are_shown() {
         for (old, new, shown) in [
@@ -448,13 +437,13 @@ run = "make p2"
             found.other,
             [
                 "title: `plan` is now `New`",
-                "spec: none is now s.md",
+                "spec: none is now `s.md`",
                 "on_failure: stop is now continue",
                 "budget attempts: 20 is now 3",
                 "budget money: $1000.00 is now $0.10",
                 "budget run_time: 72h 00m is now 20.0s",
-                "phase P1: gate `Go` is now gate `Stop`",
-                "phase P2 waited for [P1], now for []",
+                "phase P1 gate: `Go` is now `Stop`",
+                "phase P2 needs: [P1] is now []",
             ]
         );
     }
@@ -481,13 +470,13 @@ run = "make p2"
         assert_eq!(
             found.other,
             [
-                "lane P1/a: isolation in-place is now worktree",
-                "lane P1/a: merge queue is now none",
-                "lane P1/a: copy [] is now [.env]",
-                "lane P1/a: on_retry keep is now reset",
-                "lane P1/a: commit_message none is now m",
-                "lane P1/a: alone false is now true",
-                "lane P1/a: provides [] is now [IF-1]",
+                "lane P1/a isolation: in-place is now worktree",
+                "lane P1/a merge: queue is now none",
+                "lane P1/a copy: [] is now [.env]",
+                "lane P1/a on_retry: keep is now reset",
+                "lane P1/a commit_message: none is now m",
+                "lane P1/a alone: false is now true",
+                "lane P1/a provides: [] is now [IF-1]",
             ]
         );
     }

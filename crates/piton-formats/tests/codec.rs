@@ -20,7 +20,8 @@ use samples::{plan, requests};
 /// The tags on disk, for ever: a change here breaks every ledger there is.
 const FROZEN: &str = "budget.exhausted 1, checkpoint.recorded 1, driver.attached 1, driver.left 1, \
     gate.asked 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
-    lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.merged 1, lane.ready 1, \
+    lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.kept 1, \
+    lane.merged 1, lane.ready 1, \
     lane.rebased 1, lane.removed 1, lane.reopened 1, merge.intended 1, merge.missed 1, \
     plan.accepted 1, pull_request.opened 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
     run.archived 1, run.created 1, spec.accepted 1, step.finished 1, step.proven 1, step.reset 1, \
@@ -39,6 +40,7 @@ const CLASSES: &[&str] = &[
     "conflict",
     "pull_request",
 ];
+const ROLES: &[&str] = &["work", "setup", "tests", "pull_request", "tasks", "mend", "validation"];
 const ISOLATIONS: &[&str] = &["in-place", "worktree"];
 const MERGED_BY: &[&str] = &["queue", "pr", "nothing", "none"];
 const STAGES: &[&str] =
@@ -67,7 +69,9 @@ const WORDS: &[(&str, &str, &str, &[&str])] = &[
         ],
     ),
     ("lane.begun", "", "/isolation", ISOLATIONS),
+    ("lane.blocked", "/refusal", "/remedies/*/* key", &[]),
     ("lane.blocked", "", "/stage", STAGES),
+    ("lane.kept", "/refusal", "/remedies/*/* key", &[]),
     ("lane.imported", "", "/failures/*/class", CLASSES),
     ("lane.imported", "", "/merged/by", MERGED_BY),
     ("lane.imported", "", "/records/*/stage", STAGES),
@@ -85,17 +89,19 @@ const WORDS: &[(&str, &str, &str, &[&str])] = &[
     ("plan", RULES, "/merge", &["queue", "pr", "none"]),
     ("plan", RULES, "/on_retry", &["keep", "reset"]),
     ("plan", RULES, "/tests/* key", &[]),
-    ("plan", STEP, "/role", &["work", "setup", "tests", "pull_request", "tasks", "mend"]),
+    ("plan", STEP, "/role", ROLES),
     ("plan", STEP, "/test key", &[]),
     ("plan", WORK, " key", &[]),
     ("plan", WORK, "/prompt/command key", &[]),
     ("plan", WORK, "/run key", &[]),
     ("plan", WORK, "/tests/* key", &[]),
     ("plan.accepted", "", "/shape/phases/*/lanes/*/isolation", ISOLATIONS),
+    ("plan.accepted", "", "/shape/phases/*/lanes/*/steps/*/role", ROLES),
     ("request", "", "/ask", &[]),
     ("rewind.intended", "", "/kind", &["rollback", "restore", "undo"]),
     ("rewind.intended", "", "/stage", STAGES),
     ("run.created", "", "/shape/phases/*/lanes/*/isolation", ISOLATIONS),
+    ("run.created", "", "/shape/phases/*/lanes/*/steps/*/role", ROLES),
     ("step.finished", "", "/outcome/class", CLASSES),
     ("step.finished", "", "/outcome/kind", &[]),
     ("step.finished", "", "/outcome/next/do", &[]),

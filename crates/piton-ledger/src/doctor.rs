@@ -18,36 +18,31 @@ use crate::{DATABASE_FILE, Error, Open, Result, Sqlite};
 /// only repeat it.
 const PROBLEMS_MAX: u32 = 20;
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Harmless, but not as it should be.
-    Warning,
-    /// History is damaged or cannot be read.
-    Broken,
-}
-
 /// Something a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
-    pub severity: Severity,
     /// What is wrong.
     pub what: String,
-    /// What to do.
-    pub next: String,
+    /// What kind of thing it is, which says what to do.
+    pub kind: Kind,
+}
+
+/// What is wrong with a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is damaged.
+    Damaged,
+    /// A newer Piton wrote it.
+    Newer,
+    /// It is older than it was.
+    Behind,
+    /// It has something that belongs to nothing and does no harm.
+    Stray,
 }
 
 impl Finding {
     fn broken(what: String) -> Self {
-        let next = "copy the ledger's folder away, then restore the last backup, or start a new \
-                    ledger with `piton doctor --new-ledger`";
-        Self { severity: Severity::Broken, what, next: next.to_owned() }
-    }
-
-    fn stray(what: String) -> Self {
-        let next = "it does no harm; make a backup and report it";
-        Self { severity: Severity::Warning, what, next: next.to_owned() }
+        Self { what, kind: Kind::Damaged }
     }
 }
 
@@ -60,19 +55,12 @@ pub fn check(dir: &Path) -> Result<Vec<Finding>> {
         // All queries see the same moment, or a running driver would look like a gap.
         .and_then(|ledger| ledger.read_at_once(findings));
     match found {
-        Err(error @ Error::Newer { .. }) => Ok(vec![Finding {
-            severity: Severity::Broken,
-            what: error.to_string(),
-            next: "use the Piton that wrote it, or a newer one".to_owned(),
-        }]),
-        Err(error @ Error::Behind { .. }) => Ok(vec![Finding {
-            severity: Severity::Broken,
-            what: error.to_string(),
-            next: "copy the ledger's folder away, then restore the last backup and run `piton \
-                   doctor --restored`, which also accepts the ledger as it is; without a backup, run \
-                   `piton doctor --new-ledger`"
-                .to_owned(),
-        }]),
+        Err(error @ Error::Newer { .. }) => {
+            Ok(vec![Finding { kind: Kind::Newer, ..Finding::broken(error.to_string()) }])
+        }
+        Err(error @ Error::Behind { .. }) => {
+            Ok(vec![Finding { kind: Kind::Behind, ..Finding::broken(error.to_string()) }])
+        }
         Err(error @ Error::Corrupt { .. }) => Ok(vec![Finding::broken(error.to_string())]),
         other => other,
     }
@@ -133,42 +121,18 @@ fn sequences(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Rows that belong to no run, runs without a name, and owners that do not match the lease.
+/// Events without a run, and runs without a name.
 fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for (table, severity) in [
-        ("events", Severity::Broken),
-        ("run_info", Severity::Warning),
-        ("owners", Severity::Warning),
-        ("snapshots", Severity::Warning),
-        ("requests", Severity::Warning),
+    for (sql, what) in [
+        ("events WHERE run NOT IN (SELECT id FROM runs)", "events do not belong to a run"),
+        ("runs WHERE id NOT IN (SELECT run FROM run_info)", "runs have no name"),
     ] {
-        let count: i64 = conn.query_row(
-            &format!("SELECT count(*) FROM {table} WHERE run NOT IN (SELECT id FROM runs)"),
-            (),
-            |row| row.get(0),
-        )?;
+        let count: i64 =
+            conn.query_row(&format!("SELECT count(*) FROM {sql}"), (), |row| row.get(0))?;
         if count > 0 {
-            let what = format!("{count} rows of {table} do not belong to a run");
-            findings.push(Finding { severity, ..Finding::stray(what) });
+            findings.push(Finding::broken(format!("{count} {what}")));
         }
-    }
-    let nameless: i64 = conn.query_row(
-        "SELECT count(*) FROM runs WHERE id NOT IN (SELECT run FROM run_info)",
-        (),
-        |row| row.get(0),
-    )?;
-    if nameless > 0 {
-        findings.push(Finding::broken(format!("{nameless} runs have no name")));
-    }
-    let unmatched: i64 = conn.query_row(
-        "SELECT count(*) FROM runs r
-         WHERE (r.expires_at IS NULL) <> (r.id NOT IN (SELECT run FROM owners))",
-        (),
-        |row| row.get(0),
-    )?;
-    if unmatched > 0 {
-        findings.push(Finding::stray(format!("{unmatched} leases do not match their owners")));
     }
     Ok(findings)
 }
@@ -224,8 +188,7 @@ fn copy(from: &Connection, part: &Path) -> Result<()> {
     if step != StepResult::Done {
         return Err(Error::Busy { path: part.to_owned() });
     }
-    let broken = |found: &Finding| found.severity == Severity::Broken;
-    if let Some(found) = findings(&target)?.into_iter().find(broken) {
+    if let Some(found) = findings(&target)?.into_iter().next() {
         let path = from.path().map_or_else(|| part.to_owned(), PathBuf::from);
         return Err(Error::Corrupt { path, detail: found.what });
     }

@@ -21,10 +21,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// There is no ledger in the directory.
-    #[error("there is no ledger in {}; start a run first", dir.display())]
+    #[error("no runs here yet (there is no ledger in {})", dir.display())]
     NoLedger {
         /// Where it was looked for.
         dir: PathBuf,
+    },
+    /// The address names a kind of ledger that this program does not have.
+    #[error("this Piton has no ledger of the kind `{scheme}://`; name a folder")]
+    UnknownKind {
+        /// What the address begins with.
+        scheme: String,
     },
     /// The ledger was written by a newer program. It was not changed.
     #[error(
@@ -79,7 +85,7 @@ pub enum Error {
         run_id: String,
     },
     /// No such run, or it was deleted.
-    #[error("the ledger does not have this run; `piton runs` lists the runs")]
+    #[error("the ledger does not have this run")]
     NoRun,
     /// Somebody else holds the lease.
     #[error("the run is driven by {owner}; wait for it, or take it over")]
@@ -149,15 +155,6 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// The ledger can be read only in a writable folder, and this one is not writable.
-    #[error(
-        "the ledger in {} was not closed, so reading it needs a writable folder; make the folder \
-         writable, or copy it and look at the copy", dir.display()
-    )]
-    Frozen {
-        /// The folder.
-        dir: PathBuf,
-    },
     /// The ledger stayed locked for too long.
     #[error(
         "the ledger {} was busy for a minute; find out which process uses it (fuser or lsof), then \
@@ -201,7 +198,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Any other error of SQLite.
-    #[error("the ledger failed: {0}; run `piton doctor` to find out why")]
+    #[error("the ledger failed: {0}")]
     Sqlite(#[from] rusqlite::Error),
 }
 

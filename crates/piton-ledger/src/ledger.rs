@@ -68,9 +68,6 @@ pub trait Ledger {
     /// Stores `body` under its hash; an existing entry is not changed.
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
 
-    /// Stores bytes under their hash, replacing an entry that was found to be damaged.
-    fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
-
     /// Reads what is stored under a hash.
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>>;
 

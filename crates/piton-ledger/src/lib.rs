@@ -5,9 +5,10 @@
 //! the store does not change when the model does. It reads no calendar clock and no environment;
 //! times and directories are passed in.
 //!
-//! [`Ledger`] is the contract, [`Sqlite`] the embedded implementation. [`check`] and [`backup`]
-//! help when a disk is in doubt.
+//! [`Ledger`] is the contract, [`Sqlite`] the embedded implementation; [`open`] chooses it by the
+//! address. [`check`] and [`backup`] help when a disk is in doubt.
 
+mod address;
 mod doctor;
 mod error;
 mod files;
@@ -17,7 +18,8 @@ mod owner;
 mod sqlite;
 mod types;
 
-pub use doctor::{Finding, Severity, backup, check};
+pub use address::open;
+pub use doctor::{Finding, Kind, backup, check};
 pub use error::{Error, Result};
 pub use files::{DATABASE_FILE, LOCK_FILE, unwritable};
 pub use ledger::Ledger;

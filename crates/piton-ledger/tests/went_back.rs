@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use piton_ledger::{
     Append, DATABASE_FILE, Error, LOCK_FILE, Ledger, Liveness, NewEvent, NewRun, Open, Owner,
-    Severity, Sqlite, accept, backup, check,
+    Sqlite, accept, backup, check,
 };
 use tempfile::TempDir;
 
@@ -55,7 +55,7 @@ fn assert_refused(dir: &Path, what: &str, is_right: impl Fn(&Error) -> bool) {
         let error = Sqlite::open(dir, mode).map(drop).expect_err(what);
         assert!(is_right(&error), "{what}: {error}");
     }
-    assert_eq!(check(dir).unwrap()[0].severity, Severity::Broken, "{what}");
+    assert!(!check(dir).unwrap().is_empty(), "{what}");
     let to = dir.join("copy.db");
     assert!(backup(dir, &to).is_err() && !to.exists(), "{what}");
     assert!(contents(dir) == before, "{what}");

@@ -17,7 +17,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The keeper obeys a driver with a higher epoch, or another with the same one.
-    #[error("another driver holds this run (epoch {highest}); use `piton attach` or `--takeover`")]
+    #[error("another driver holds this run (epoch {highest})")]
     Refused {
         /// The highest epoch the keeper has seen.
         highest: u64,

@@ -21,7 +21,6 @@ mod processes;
 pub mod protocol;
 mod start;
 pub mod strays;
-mod text;
 
 pub use client::Keeper;
 pub use error::{Error, Result};

@@ -12,10 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 pub use crate::marks::marks_path;
-pub use crate::text::{SHOWN_CHARS_MAX, sanitize};
 
 use crate::marks::{self, Mark};
-use crate::protocol::{Dropped, Exit, Range};
+use crate::protocol::{Dropped, Range};
 
 /// The longest line that is given whole; a longer one comes in pieces. Agents write JSON with whole
 /// files in one line, which is of use only whole; this much is held in memory for each stream.
@@ -61,17 +60,6 @@ pub struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// The output of an attempt that ended.
-    pub fn of_exit(stdout: &Path, stderr: &Path, exit: &Exit) -> Self {
-        Self {
-            stdout: stdout.to_owned(),
-            stderr: stderr.to_owned(),
-            stdout_range: exit.stdout,
-            stderr_range: exit.stderr,
-            dropped: exit.dropped,
-        }
-    }
-
     /// The output so far of an attempt that runs (or whose end nobody saw), from where its
     /// output starts to where the files end.
     pub fn of_running(stdout: &Path, stderr: &Path, stdout_start: u64, stderr_start: u64) -> Self {
@@ -123,11 +111,6 @@ fn read_with(log: &AttemptLog, selection: Selection, marks: &[Mark]) -> io::Resu
         segments: segments(log, selection, marks),
         ready: VecDeque::new(),
     })
-}
-
-/// Both streams together, in the approximate order in which they were written.
-pub fn merged(log: &AttemptLog) -> io::Result<Pieces> {
-    read(log, Selection::Both)
 }
 
 /// The end of an attempt's output.
@@ -353,7 +336,7 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let marks = [(3, 0), (3, 6), (12, 6)];
         let log = log(dir.path(), b"a\nbb\nccc\nend", b"E1\nE2\nE3", &marks)?;
-        let pieces = shown(merged(&log)?)?;
+        let pieces = shown(read(&log, Selection::Both)?)?;
         let expected = [
             "Stdout a",
             "Stderr E1",
@@ -376,7 +359,7 @@ mod tests {
         let mut log = log(dir.path(), b"old\nnew\n", b"old\nnew\n", &[(4, 4), (900, 900)])?;
         log.stdout_range = Range { start: 4, end: 8 };
         log.stderr_range = Range { start: 4, end: 8 };
-        assert_eq!(shown(merged(&log)?)?, ["Stdout new", "Stderr new"]);
+        assert_eq!(shown(read(&log, Selection::Both)?)?, ["Stdout new", "Stderr new"]);
         Ok(())
     }
 
@@ -386,7 +369,10 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let mut log = log(dir.path(), b"head\n\0\0\0\0\0tail\n", b"", &[])?;
         log.dropped.stdout = Some(Range { start: 5, end: 10 });
-        assert_eq!(shown(merged(&log)?)?, ["Stdout head", "Stdout dropped 5", "Stdout tail"]);
+        assert_eq!(
+            shown(read(&log, Selection::Both)?)?,
+            ["Stdout head", "Stdout dropped 5", "Stdout tail"]
+        );
         Ok(())
     }
 

@@ -1,67 +1,67 @@
-//! The writing side of the seat: what a protocol keeps in files, as edits that somebody else makes.
+//! The files that a protocol keeps for a run, as edits that somebody else makes.
 //!
-//! A protocol is told what happened and says what its files shall hold. Locks, exchanges with an
-//! editor's save, copies of what is damaged and syncs are the business of whoever carries that out.
+//! A protocol learns of events and decides what its files contain. Locks, concurrent saves, copies of
+//! damaged files and syncs are up to the writer.
 
 use std::path::Path;
 
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_formats::settings::Settings;
 
-/// A run, as its protocol is told of it.
+/// A run, as its protocol sees it.
 #[derive(Clone, Copy)]
 pub struct Run<'r> {
     /// The folder that its steps run in.
     pub root: &'r Path,
     /// The settings of the project.
     pub settings: &'r Settings,
-    /// How it stands.
+    /// Its state.
     pub state: &'r RunState,
 }
 
-/// What a protocol may ask for while its files are written.
+/// What a protocol can ask for while its files are written.
 pub trait Around {
-    /// The text of a file, by its path from the root; nothing where it can't be read.
+    /// The text of a file, by its path from the root; `None` if it cannot be read.
     fn text(&self, path: &str) -> Option<String>;
-    /// What an edit of this run's files had remembered last; nothing at first.
+    /// What an earlier edit of this run's files stored; empty at first.
     fn memory(&self) -> Vec<u8>;
-    /// All runs of this folder that follow the protocol, as the ledger has them, the oldest first.
+    /// All runs of this folder that follow the protocol, the oldest first.
     fn runs(&self) -> Vec<RunState>;
 }
 
-/// When a protocol has something to say to a person.
+/// When a protocol can print something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// The run stopped, and cannot go on by itself.
+    /// The run stopped and needs a person.
     Stopped,
-    /// It is about to go on.
+    /// The run is about to resume.
     Resumed,
-    /// It was taken back.
+    /// The run was rolled back.
     RolledBack,
 }
 
-/// What shall become of a file.
+/// What happens to a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// It is as it should be.
+    /// It stays: it is up to date.
     AsItIs,
-    /// It shall hold this text.
+    /// It gets this text.
     Text {
         /// The text.
         text: Vec<u8>,
-        /// Whether it holds what nobody could write again, and must survive a power failure.
+        /// Whether to sync it, because the ledger could not rebuild it.
         sync: bool,
     },
-    /// What it holds can't be read: that is kept aside, and it shall hold this text.
+    /// It cannot be read: it is kept under another name and replaced.
     Instead {
         /// The text.
         text: Vec<u8>,
-        /// What is wrong with it, for a person.
+        /// The problem, for a person.
         why: String,
     },
-    /// Somebody seems to be writing it: look again, and if it stays so, ask with `true`.
+    /// Somebody seems to be writing it: read it again, and once it no longer changes, ask with `true`.
     Unfinished,
-    /// It stays as it is, and a person should know why.
+    /// It stays, for this reason.
     Refused(String),
 }
 
@@ -69,22 +69,22 @@ pub enum Wanted {
 pub trait Edit {
     /// The file, by its path from the root.
     fn path(&self) -> &str;
-    /// Decides what shall become of it: from its bytes, and whether they have settled. Asked again
-    /// where somebody saved meanwhile.
-    fn change(&mut self, there: Option<&[u8]>, settled: bool) -> Wanted;
-    /// What must be remembered beside the run, durably, before that is done.
+    /// Decides what happens to it, from its bytes and whether they have stopped changing. Asked again
+    /// if somebody saved the file in the meantime.
+    fn change(&mut self, there: Option<&[u8]>, is_stable: bool) -> Wanted;
+    /// What must be stored durably with the run before the file is changed.
     fn before(&mut self) -> Option<Vec<u8>> {
         None
     }
-    /// What must be remembered once it is done.
+    /// What must be stored after the file was changed.
     fn after(&mut self) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// The files that a protocol keeps of one run.
+/// The files that a protocol keeps for one run.
 pub trait Files {
-    /// What has to be written for the run as it stands; what is as it should be is not touched.
+    /// The edits that bring its files up to date.
     fn edits<'e>(
         &'e mut self,
         plan: &'e Plan,
@@ -92,13 +92,9 @@ pub trait Files {
         around: &'e dyn Around,
     ) -> Vec<Box<dyn Edit + 'e>>;
 
-    /// The file that says where the run stands, by its path from the root.
-    fn record(&self) -> Option<String> {
-        None
-    }
-    /// Learns of an event that is durable; called for all of them, in order.
+    /// Learns of a durable event; called for all of them, in order.
     fn happened(&mut self, _event: &Event) {}
-    /// Whether an event is shown before it is acted on.
+    /// Whether an event is written to the files before it is acted on.
     fn is_shown_first(&self, _event: &Event, _state: &RunState) -> bool {
         false
     }
@@ -106,19 +102,19 @@ pub trait Files {
     fn log(&self) -> Option<String> {
         None
     }
-    /// What an event says there, whatever came before or after it; each line with its end.
+    /// The lines that an event adds, each with its newline; they depend on no other event.
     fn lines(&self, _at: Timestamp, _event: &Event) -> String {
         String::new()
     }
-    /// The last that happened to a lane, in words, the newest last.
+    /// The last events of a lane, in words, the newest last.
     fn recent(&self, _lane: &LanePath) -> Vec<String> {
         Vec::new()
     }
-    /// The files that have another name once the run is archived, as `state` has it: both names.
+    /// The files that are renamed when the run is archived: old and new names.
     fn archived(&self, _state: &RunState) -> Vec<(String, String)> {
         Vec::new()
     }
-    /// What is said to a person, line by line.
+    /// What is printed for a person, line by line.
     fn words(&self, _state: &RunState, _occasion: Occasion) -> Vec<String> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! Runs that other tools recorded in files of their protocols, for `piton import`.
 //!
-//! Only what their records say. What is in the repository is looked at by the program.
+//! Only what their records say: the program itself checks the repository.
 
 use std::fmt::Write as _;
 
@@ -15,13 +15,13 @@ use piton_formats::template::escape;
 pub struct ForeignRun {
     /// Its id, as the tool has it.
     pub id: String,
-    /// The branches that its work goes to: a good file has one, or does not say.
+    /// The branches that its work is merged into: at most one in a valid file.
     pub bases: Vec<String>,
     /// Its phases, as a plan names them.
     pub phases: Vec<String>,
     /// Its lanes, in the file's order.
     pub lanes: Vec<ForeignLane>,
-    /// What its other records are about.
+    /// What its records without a lane are about.
     pub others: Vec<String>,
 }
 
@@ -30,19 +30,19 @@ pub struct ForeignRun {
 pub struct ForeignLane {
     /// The lane, as a plan names it.
     pub path: LanePath,
-    /// How far its records say it came.
+    /// How far it came, by its records.
     pub stand: Stand,
-    /// Those that are known.
+    /// The records whose stage and status are known.
     pub records: Vec<StageRecord>,
-    /// Whether it has others.
+    /// Whether it has other records.
     pub has_unknown: bool,
     /// Where it worked.
     pub dir: Option<String>,
-    /// What proves it.
+    /// Its test command.
     pub test: Option<String>,
     /// Its pull request.
     pub pull_request: Option<String>,
-    /// What went wrong before, as the next attempt is told of it.
+    /// The failed attempts, for the failure context of the next one.
     pub failures: Vec<FailedAttempt>,
     /// Its retries.
     pub retries: Retries,
@@ -51,9 +51,9 @@ pub struct ForeignLane {
 /// How far a lane came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
-    /// Nothing was made yet.
+    /// It has not started.
     Fresh,
-    /// Its worktree was made; which of its tasks are done is not on record.
+    /// Its worktree exists; which of its tasks are done is not recorded.
     Working,
     /// Its work was done and tested, or about to be merged.
     Worked,
@@ -64,17 +64,17 @@ pub enum Stand {
 /// Retries as another tool counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retries {
-    /// How many were begun and still count.
+    /// How many have started and still count.
     pub begun: Option<u32>,
     /// How many there may be.
     pub most: Option<u32>,
 }
 
 impl ForeignRun {
-    /// A `plan.toml` with its lanes, whose work is done as far as anybody knows, by the ids of run and
-    /// protocol; `root` is the project's.
+    /// A `plan.toml` with its lanes, whose work is unknown, for a run and a protocol by their ids;
+    /// `root` is the project's root.
     pub fn plan_text(&self, (run, protocol): (&str, &str), root: &str) -> String {
-        let title = quoted(&format!("{run}, taken over"));
+        let title = quoted(&format!("{run}, imported"));
         let mut out = format!("title = {title}\nprotocol = {}\n", quoted(protocol));
         for phase in &self.phases {
             let mut lanes = self.lanes.iter().filter(|lane| lane.path.phase == *phase).peekable();
@@ -98,7 +98,7 @@ impl ForeignRun {
     }
 }
 
-/// A text of TOML.
+/// A TOML string.
 fn quoted(text: &str) -> String {
     // What JSON writes between quotes, TOML reads.
     serde_json::Value::from(text).to_string()

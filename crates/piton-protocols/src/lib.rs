@@ -4,11 +4,14 @@
 //! time. The program hands in texts and states, and carries out what comes back.
 
 pub mod files;
+pub mod format;
 pub mod import;
 pub mod inspect;
 pub mod lanes;
 pub mod plain;
 pub mod protocol;
+pub mod table;
 pub mod time;
 
-pub use protocol::{Blocker, Protocol, TABLE, Table, blockers, find};
+pub use protocol::{Blocker, Protocol};
+pub use table::{TABLE, Table, blockers, find};

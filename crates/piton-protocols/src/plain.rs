@@ -1,11 +1,15 @@
-//! The plain plan: a `plan.toml` that follows no published protocol, and writes no file.
+//! The plain protocol: a `plan.toml` without files of its own.
 
-use piton_core::lane::TaskWorktrees;
+use piton_core::LanePath;
+use piton_core::lane::{TaskOf, TaskWorktrees};
+use piton_core::refusal::Refusal;
 use piton_formats::{Input, read_plan};
 
-use crate::protocol::{Claim, Protocol, Reading, Refusal, Source, Unreadable};
+use crate::format::Claim;
+use crate::lanes::Lanes;
+use crate::protocol::{Names, Protocol, Reading, Source, Unreadable};
 
-/// The plain plan.
+/// The plain protocol.
 #[derive(Debug)]
 pub struct Plain;
 
@@ -18,7 +22,7 @@ impl Protocol for Plain {
         match source.text {
             None => Claim::No,
             Some(_) if source.has_extension("toml") => Claim::Content,
-            // A plan may come through a pipe, which has no name; what it is not is told by its reader.
+            // A plan may come through a pipe, which has no name; `read` reports what is wrong with it.
             Some(_) => Claim::Name,
         }
     }
@@ -30,17 +34,16 @@ impl Protocol for Plain {
     fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable> {
         let Source { file, settings, git, read, .. } = *source;
         if source.task_worktrees == Some(TaskWorktrees::On) {
-            let remedy =
-                "leave out `--task-worktrees on`; lanes of a plan have worktrees of their own";
-            return Err(Unreadable::Refused(Refusal {
-                code: "task-worktrees",
-                blocked: false,
-                cause: format!("{file} has no tasks: they are parts of phase documents"),
-                remedies: vec![remedy.to_owned()],
-            }));
+            let cause = format!("{file} has no tasks; only phase documents have them");
+            let remedy = "leave out `--task-worktrees on`";
+            return Err(Unreadable::Refused(Refusal::new("task-worktrees", cause).or(remedy)));
         }
         let text = source.text.unwrap_or_default();
         let (plan, warnings) = read_plan(&Input { file, text, settings, git, read })?;
         Ok(Reading::new(plan, warnings))
+    }
+
+    fn names(&self, lane: &LanePath, task: Option<&TaskOf>) -> Names {
+        Lanes.names(lane, task)
     }
 }

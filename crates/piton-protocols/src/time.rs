@@ -1,13 +1,12 @@
-//! Points in time as the files of the protocol write them.
+//! Times as protocol files write them.
 //!
-//! Read with any offset, with or without fractions, `T` or a space; written in UTC. The clock is
-//! the caller's.
+//! Read with any offset, with or without fractions, `T` or a space; written in UTC.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use piton_core::Timestamp;
 
-/// Reads a point in time; one without an offset is UTC.
+/// Reads a time; one without an offset is UTC.
 pub fn read(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if let Ok(at) = text.parse::<jiff::Timestamp>() {
@@ -21,14 +20,14 @@ pub fn read(text: &str) -> Option<Timestamp> {
     Some(Timestamp(zoned.timestamp().as_millisecond()))
 }
 
-/// Writes a point in time: `2025-12-27T10:30:00.000Z`.
+/// Writes a time: `2025-12-27T10:30:00.000Z`.
 ///
 /// Always with milliseconds: then the order of the texts is the order of the times.
 pub fn write(at: Timestamp) -> String {
     let t = utc(at);
     let (date, time) = ((t.month(), t.day()), (t.hour(), t.minute(), t.second()));
     let millis = t.subsec_nanosecond() / 1_000_000;
-    // By hand: a run writes thousands of them, and patterns are read anew each time.
+    // Not with a pattern, which is parsed each time: a run writes thousands of times.
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{millis:03}Z",
         t.year(),
@@ -45,9 +44,9 @@ pub fn stamp(at: Timestamp) -> String {
     utc(at).strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// The calendar's words for a time.
+/// A time in the calendar.
 fn utc(at: Timestamp) -> DateTime {
-    // Times out of the calendar's range can only be a broken clock: they become the nearest there is.
+    // A time outside the calendar's range comes from a broken clock: the nearest valid one is used.
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(if at.0 < 0 {
         jiff::Timestamp::MIN
     } else {

@@ -14,10 +14,10 @@ pub mod plans;
 mod repo;
 mod rewinds;
 mod rig;
-mod rooms;
 mod script;
 mod verify;
 mod verify_lanes;
+mod workspaces;
 mod world;
 
 pub use crash::{CrashPoint, Fallen, Side};

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piton_core::event::LogRanges;
-use piton_core::lane::TESTS_STEP;
 use piton_core::{Millis, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{Attempt, Cause, Ended, Found, Happening, Notice};
@@ -16,11 +15,11 @@ use crate::repo::{SimRepo, place};
 use crate::script::{Behaviour, Script};
 
 mod files;
+mod repository;
 
 use files::SimFile;
 
-/// Looks at the world after which a run is taken to never end; scenarios need some
-/// hundreds.
+/// Waits after which a run is taken to never end; scenarios need some hundreds.
 const WAITS_MAX: u32 = 2_000;
 /// `SIGTERM`, by which the keeper ends a step.
 const SIGTERM: i32 = 15;
@@ -47,7 +46,7 @@ pub enum Effect {
         /// Which attempt.
         attempt: Attempt,
     },
-    /// The person was told.
+    /// The person was notified.
     Notified(Notice),
 }
 
@@ -79,14 +78,14 @@ pub struct Stale;
 enum Entry {
     Running {
         behaviour: Box<Behaviour>,
-        room: String,
+        workspace: String,
         since: Timestamp,
         ends_at: Timestamp,
         cause: Cause,
     },
     Ended {
         ended: Box<Ended>,
-        told: u64,
+        reported: u64,
     },
     CouldNotStart {
         error: String,
@@ -173,7 +172,7 @@ impl SimMachine {
     /// Lets time pass without a driver.
     pub fn pass(&mut self, length: Millis) {
         self.now = self.now.after(length);
-        self.settle();
+        self.end_due();
     }
 
     /// The keeper dies with all it holds; its journal stays.
@@ -230,7 +229,7 @@ impl SimMachine {
         in_flight: &[Attempt],
     ) -> Result<Vec<(Attempt, Found)>, Stale> {
         self.fence(epoch)?;
-        self.settle();
+        self.end_due();
         Ok(in_flight.iter().map(|a| (a.clone(), self.found(epoch, a))).collect())
     }
 
@@ -241,8 +240,8 @@ impl SimMachine {
         match journal.get_mut(attempt) {
             None | Some(Entry::CouldNotStart { .. }) => Found::NotStarted,
             Some(Entry::Running { .. }) => Found::Running,
-            Some(Entry::Ended { ended, told }) => {
-                *told = epoch;
+            Some(Entry::Ended { ended, reported }) => {
+                *reported = epoch;
                 Found::Ended(ended.clone())
             }
             Some(Entry::Fallen) => Found::Lost("its keeper died".to_owned()),
@@ -255,7 +254,7 @@ impl SimMachine {
     pub(crate) fn start(&mut self, epoch: u64, order: &Order) -> Result<(), Stale> {
         self.fence(epoch)?;
         if !self.keeper {
-            // A new keeper begins a new journal: what the old one held must be recorded by now.
+            // A new keeper begins a new journal: what the old one kept must be recorded by now.
             self.keeper = true;
             self.journal = Some(BTreeMap::new());
         }
@@ -279,10 +278,11 @@ impl SimMachine {
         } else {
             (behaviour.duration, Cause::Exited)
         };
-        let (since, ends_at, room) = (self.now, self.now.after(length), order.room.clone());
-        self.write(&room, &behaviour.begins, attempt.number, self.now);
+        let (since, ends_at, workspace) =
+            (self.now, self.now.after(length), order.workspace.clone());
+        self.write(&workspace, &behaviour.begins, attempt.number, self.now);
         let behaviour = Box::new(behaviour);
-        self.set(attempt, Entry::Running { behaviour, room, since, ends_at, cause });
+        self.set(attempt, Entry::Running { behaviour, workspace, since, ends_at, cause });
         Ok(())
     }
 
@@ -311,7 +311,7 @@ impl SimMachine {
     }
 
     /// Ends what has run its time.
-    fn settle(&mut self) {
+    fn end_due(&mut self) {
         let entries = self.journal.iter().flatten();
         let mut over: Vec<(Timestamp, Attempt, Cause)> = entries
             .filter_map(|(attempt, entry)| match entry {
@@ -328,25 +328,23 @@ impl SimMachine {
     }
 
     fn end(&mut self, attempt: &Attempt, at: Timestamp, cause: Cause) {
-        let Some(Entry::Running { mut behaviour, room, since, .. }) =
+        let Some(Entry::Running { mut behaviour, workspace, since, .. }) =
             self.journal.as_ref().and_then(|j| j.get(attempt)).cloned()
         else {
             return;
         };
         let exited = cause == Cause::Exited;
         if exited {
-            let found = SimRepo::tree_id(&self.tree(&room));
-            self.write(&room, &behaviour.writes, attempt.number, at);
+            let found = SimRepo::tree_id(&self.tree(&workspace));
+            self.write(&workspace, &behaviour.writes, attempt.number, at);
             if let Some((path, text)) = &behaviour.breaks_on
-                && self.text(&place(&room, path)).is_some_and(|found| found.contains(text))
+                && self.text(&place(&workspace, path)).is_some_and(|found| found.contains(text))
             {
                 behaviour.code = 1;
             }
-            // Tests alone pass on what they find; those that follow work, on what that left.
-            let left = SimRepo::tree_id(&self.tree(&room));
-            let on = if attempt.step.step == TESTS_STEP { found } else { left };
+            let left = SimRepo::tree_id(&self.tree(&workspace));
             if let (0, Some(repo)) = (behaviour.code, &mut self.repo) {
-                repo.passed.push((attempt.clone(), on));
+                repo.passed.push((attempt.clone(), found, left));
             }
             let (attempt, code) = (attempt.clone(), behaviour.code);
             self.log.push(Effect::Completed { attempt, code });
@@ -365,7 +363,7 @@ impl SimMachine {
             duration: at.since(since),
             logs: LogRanges { stdout: (0, behaviour.log_bytes), ..LogRanges::default() },
         };
-        self.set(attempt.clone(), Entry::Ended { ended: Box::new(ended), told: 0 });
+        self.set(attempt.clone(), Entry::Ended { ended: Box::new(ended), reported: 0 });
     }
 
     /// Waits until something happens; time jumps there.
@@ -389,7 +387,7 @@ impl SimMachine {
         let wake = wake.map_or(until, |w| w.min(until));
         self.now = self.now.max(wake);
         self.fall_asleep();
-        self.settle();
+        self.end_due();
         Some(self.news(epoch))
     }
 
@@ -399,8 +397,8 @@ impl SimMachine {
         let mut forgotten = Vec::new();
         for (attempt, entry) in self.journal.iter_mut().flatten() {
             match entry {
-                Entry::Ended { ended, told } if *told != epoch => {
-                    *told = epoch;
+                Entry::Ended { ended, reported } if *reported != epoch => {
+                    *reported = epoch;
                     news.push(Happening::Ended(ended.clone()));
                     forgotten.extend((!keep).then(|| attempt.clone()));
                 }

@@ -299,11 +299,6 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
-        self.shared.borrow_mut().content.blobs.insert(hash.to_owned(), body.to_vec());
-        Ok(())
-    }
-
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.shared.borrow().content.blobs.get(hash).cloned())
     }

@@ -1,15 +1,13 @@
-//! A toy repository: commits that are whole trees, branches, snapshots, a fence.
+//! A toy repository: commits that are full trees, branches, snapshots, a fence.
 //!
 //! Trees are maps from paths to texts and are merged path by path. Files lie on the machine; here
-//! is what git would keep. Nothing here falls: the points of falling are those of `rooms.rs`.
+//! is what git would keep. Nothing here falls: the points of falling are those of `workspaces.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piton_core::Millis;
 use piton_core::hash::Sha;
 use piton_engine::world::Attempt;
-
-use crate::machine::SimMachine;
 
 /// The branch that is checked out in the root.
 pub const BASE: &str = "main";
@@ -20,7 +18,7 @@ const IGNORED: &str = "ignored/";
 /// What a file with a conflict begins with.
 pub const MARKER: &str = "<<<<<<<";
 /// More looks at pull requests than any test has a use for.
-const LOOKS_MAX: usize = 1_000;
+pub(crate) const LOOKS_MAX: usize = 1_000;
 /// Characters of an id: enough to tell a few hundred things apart.
 const ID_CHARS: usize = 12;
 
@@ -33,7 +31,7 @@ pub(crate) fn place(dir: &str, path: &str) -> String {
 }
 
 /// The folder in which a branch is checked out.
-pub(crate) fn room_of(branch: &str) -> String {
+pub(crate) fn workspace_of(branch: &str) -> String {
     branch.strip_prefix("lane/").map(|lane| format!("{WORKTREES}{lane}")).unwrap_or_default()
 }
 
@@ -71,15 +69,15 @@ pub struct SimRepo {
     snapshots: BTreeMap<String, Tree>,
     /// The newest snapshot of each folder.
     pub(crate) newest: BTreeMap<String, String>,
-    refs: BTreeMap<String, String>,
+    pub(crate) refs: BTreeMap<String, String>,
     /// Worktrees that are there; whether their files are.
     pub(crate) worktrees: BTreeMap<String, bool>,
     /// The newest epoch.
     pub epoch: u64,
     /// Refs moved by drivers.
     pub moves: Vec<Move>,
-    /// Attempts that succeeded, and the tree that counts as tested by each.
-    pub passed: Vec<(Attempt, String)>,
+    /// Attempts that succeeded, with the trees that each found and left.
+    pub passed: Vec<(Attempt, String, String)>,
     /// What a person commits to base just before the next merges.
     pub meddling: VecDeque<(String, String)>,
     /// Whether that is the work of other runs.
@@ -230,87 +228,4 @@ pub(crate) fn merge(before: &Tree, ours: &Tree, theirs: &Tree) -> (Tree, Vec<Str
 pub(crate) fn differing(a: &Tree, b: &Tree) -> Vec<String> {
     let paths: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     paths.into_iter().filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
-}
-
-impl SimMachine {
-    /// Somebody looks at a pull request, which takes its time.
-    pub(crate) fn look(&mut self) {
-        let Some(repo) = self.repo.as_mut() else { return };
-        repo.looks += 1;
-        assert!(repo.looks < LOOKS_MAX, "it is looked at for ever");
-        let takes = repo.look_takes;
-        self.pass(takes);
-    }
-
-    /// Makes a repository of the root with these files committed to base.
-    #[must_use]
-    pub fn with_repo(mut self, files: &[(&str, &str)]) -> Self {
-        for (path, text) in files {
-            self.put(path, text);
-        }
-        let mut repo = SimRepo::default();
-        let first = repo.commit(None, self.tree(""), "first");
-        self.head = Some(first.clone());
-        repo.refs.insert(BASE.to_owned(), first);
-        self.repo = Some(repo);
-        self
-    }
-
-    /// A person changes a file of base and commits it.
-    pub fn commit_as_person(&mut self, path: &str, text: &str) {
-        self.put(path, text);
-        let Some(repo) = &mut self.repo else { return };
-        let parent = repo.head(BASE).unwrap_or_default();
-        let mut tree = repo.tree(&parent);
-        tree.insert(path.to_owned(), text.to_owned());
-        let commit = repo.commit(Some(parent), tree, &format!("person: {path}"));
-        repo.refs.insert(BASE.to_owned(), commit.clone());
-        self.head = Some(commit);
-    }
-
-    /// A person puts a lane's work onto base, with one file settled, and commits it.
-    pub fn settle_as_person(&mut self, branch: &str, dir: &str, path: &str, text: &str) {
-        let Some(repo) = &mut self.repo else { return };
-        let (base, head) = (repo.head(BASE).unwrap_or_default(), repo.head(branch));
-        let head = head.unwrap_or_default();
-        let before = repo.tree(&repo.fork(&head, &base));
-        let (mut tree, _) = merge(&before, &repo.tree(&base), &repo.tree(&head));
-        tree.insert(path.to_owned(), text.to_owned());
-        let commit = repo.commit(Some(base), tree.clone(), &format!("person settled {branch}"));
-        repo.refs.insert(branch.to_owned(), commit);
-        self.check_out(dir, &tree);
-    }
-
-    /// Somebody merges the pull request of a branch, by a squash.
-    pub fn merge_pull_request(&mut self, branch: &str) {
-        let Some(repo) = &mut self.repo else { return };
-        let (base, head) = (repo.head(BASE).unwrap_or_default(), repo.head(branch));
-        let head = head.unwrap_or_default();
-        let before = repo.tree(&repo.fork(&head, &base));
-        let (tree, _) = merge(&before, &repo.tree(&base), &repo.tree(&head));
-        let commit = repo.commit(Some(base), tree.clone(), &format!("squashed {branch}"));
-        repo.refs.insert(BASE.to_owned(), commit.clone());
-        repo.pulls_merged.insert(branch.to_owned());
-        self.head = Some(commit);
-        self.check_out("", &tree);
-    }
-
-    /// Makes the files of a folder those of a tree; ignored ones stay.
-    pub(crate) fn check_out(&mut self, dir: &str, tree: &Tree) {
-        for path in self.tree(dir).keys().filter(|path| !tree.contains_key(*path)) {
-            self.remove(&place(dir, path));
-        }
-        for (path, text) in tree {
-            self.put(&place(dir, path), text);
-        }
-    }
-
-    /// Removes a folder with all that is in it.
-    pub(crate) fn remove_all(&mut self, dir: &str) {
-        let prefix = place(dir, "");
-        let below: Vec<String> = self.paths().filter(|p| p.starts_with(&prefix)).collect();
-        for path in below {
-            self.remove(&path);
-        }
-    }
 }

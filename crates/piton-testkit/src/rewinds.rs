@@ -4,7 +4,7 @@ use piton_core::event::{Event, Revert, RewindIntended, RewindKind};
 use piton_core::lane::Stage;
 use piton_core::lane_state::{Act, LaneWork, Undoable};
 use piton_core::{LanePath, RunState, Timestamp};
-use piton_engine::world::{Rewind, RoomTarget};
+use piton_engine::world::{Rewind, RewindTarget};
 
 /// The windows in which attempts of a run changed files of the root after an event.
 fn windows(events: &[(u64, Timestamp, Event)], after: u64) -> Vec<(String, Option<String>)> {
@@ -35,7 +35,7 @@ fn intent(kind: RewindKind, to: String, lanes: Vec<LanePath>) -> RewindIntended 
         after_event: 0,
         points: Vec::new(),
         lanes,
-        rooms: Vec::new(),
+        workspaces: Vec::new(),
         reverts: Vec::new(),
         undoes: None,
         by: "ada".to_owned(),
@@ -73,31 +73,29 @@ pub fn rollback_to(
         if !work.isolation.is_in_place() {
             intent.points.push((lane.clone(), record.event));
         }
-        if let Some((from, to)) =
-            work.merged.as_ref().and_then(|m| m.from.as_ref().zip(m.to.as_ref()))
-        {
+        if let Some((from, to)) = work.merged().and_then(|m| m.from.as_ref().zip(m.to.as_ref())) {
             merges.push(revert(lane, &work.base_branch, from, to));
         }
         if work.isolation.is_in_place() {
             if targets.is_empty() {
-                targets.push(RoomTarget {
+                targets.push(RewindTarget {
                     target: record.snapshot.clone()?,
                     windows: windows(events, intent.after_event),
-                    ..RoomTarget::default()
+                    ..RewindTarget::default()
                 });
             }
-        } else if work.ready {
+        } else if work.has_workspace() {
             // Before anything was created there were no files: those of the fresh worktree count.
             let files = record.snapshot.clone();
             let fresh = || work.record(Stage::AfterLaneStart)?.snapshot.clone();
-            targets.push(RoomTarget {
+            targets.push(RewindTarget {
                 lane: Some(lane.clone()),
                 dir: work.dir.clone(),
                 target: files.or_else(fresh)?,
                 branch: work.branch.clone(),
                 head_to: record.head_sha.clone(),
                 exact: true,
-                ..RoomTarget::default()
+                ..RewindTarget::default()
             });
         }
     }
@@ -113,20 +111,21 @@ pub fn undo_last(state: &RunState) -> Option<Rewind> {
 /// The undoing of an act.
 pub fn undo_of(act: &Undoable) -> Rewind {
     let lanes = act.lanes.iter().map(|(lane, _)| lane.clone()).collect();
-    let mut intent = intent(RewindKind::Undo, act.words.clone(), lanes);
+    let mut intent = intent(RewindKind::Undo, act.title(), lanes);
     intent.undoes = Some(act.id);
-    let targets = act.rooms.iter().map(|room| RoomTarget {
-        lane: room.lane.clone(),
-        dir: room.dir.clone(),
-        target: room.present.commit.clone(),
-        beside: Some(room.target.clone()),
-        paths: room.paths.clone(),
+    let targets = act.workspaces.iter().map(|workspace| RewindTarget {
+        lane: workspace.lane.clone(),
+        dir: workspace.dir.clone(),
+        target: workspace.present.commit.clone(),
+        beside: Some(workspace.target.clone()),
+        paths: workspace.paths.clone(),
         windows: Vec::new(),
         exact: true,
-        branch: room.branch.clone(),
+        branch: workspace.branch.clone(),
         // A removal says where the branch goes when it comes back.
-        head_to: if act.act == Act::Removal { &room.head_to } else { &room.head_from }.clone(),
-        ..RoomTarget::default()
+        head_to: if act.act == Act::Removal { &workspace.head_to } else { &workspace.head_from }
+            .clone(),
+        ..RewindTarget::default()
     });
     let merges = act.reverts.iter().rev().map(|r| match act.act {
         Act::Merge => revert(&r.lane, &r.base_branch, &r.merged_from, &r.merged_to),

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use piton_core::event::{
     DriverAttached, Event, FileHash, ProtocolRef, RunAborted, RunCreated, Shape, Verdict,
 };
-use piton_core::request::Request;
+use piton_core::request::{Reply, Request};
 use piton_core::{Limits, Millis, Plan, RunId, RunState, Timestamp};
 use piton_engine::resume::{Accepts, Check, check};
 use piton_engine::store::{Answer, Asked, Loaded};
@@ -245,7 +245,7 @@ impl Rig {
     pub fn abort(&self) -> Result<Ending, Stop> {
         let (by, message) = ("ada".to_owned(), String::new());
         let event = RunAborted { by, message, cancel: false };
-        let drive = Drive::Abort { event, archives: false };
+        let drive = Drive::Abort(event);
         self.drive_as(drive, &CrashPoint::never(), Acquire::IfFree)
     }
 
@@ -267,16 +267,16 @@ impl Rig {
     }
 
     /// Waits for the answer to a request in the inbox, for one look.
-    pub fn settle(
+    pub fn answer(
         &self,
         id: i64,
         request: &Request,
         lives: Liveness,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Reply>, Error> {
         let (owner, at) = (self.owner(), self.machine.borrow().now);
         let alive = |_: &Owner| lives;
         let asked = Asked { request, key: "", by: "ada", at, owner: &owner, alive: &alive };
-        self.store(&CrashPoint::never())?.settle(RUN_ID, id, &asked)
+        self.store(&CrashPoint::never())?.answer(RUN_ID, id, &asked)
     }
 
     fn ask_falling(
@@ -336,7 +336,7 @@ impl Rig {
                 _ => {}
             }
         }
-        Err(Stop::Failed(Error::World("the scenario is stuck".to_owned())))
+        Err(Stop::Failed(Error::world("the scenario is stuck")))
     }
 
     /// The keeper dies with what it holds.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use piton_core::{Millis, StepPath};
 
-/// How long an attempt takes unless told otherwise: longer than one look at the inbox.
+/// How long an attempt takes by default: longer than the time between two reads of the inbox.
 const DURATION: Millis = Millis(300);
 
 /// What one attempt does.

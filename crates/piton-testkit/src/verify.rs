@@ -149,7 +149,7 @@ impl Rig {
         let machine = self.machine.borrow();
         let merged = |path: &StepPath| {
             let work = replayed.lane(&path.lane()).and_then(|l| l.work.as_deref());
-            work.is_some_and(|w| w.merged.is_some())
+            work.is_some_and(|w| w.merged().is_some())
         };
         for (path, step) in replayed.steps().filter(|(_, s)| s.progress == Progress::Done) {
             for artifact in step.artifacts.iter().filter(|_| !merged(&path)) {

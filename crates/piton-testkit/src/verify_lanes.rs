@@ -2,24 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use piton_core::LanePath;
 use piton_core::event::Event;
-use piton_core::lane::TESTS_STEP;
+use piton_core::lane::Role;
 use piton_core::lane_event::MergedBy;
-use piton_core::{LanePath, RunState};
+use piton_core::lane_state::LaneProgress;
 
 use crate::repo::{BASE, SimRepo, differing};
 use crate::rig::Rig;
-
-/// What is shown to others of a run: every stage record.
-pub(crate) fn view_of(state: &RunState) -> Vec<String> {
-    state
-        .lanes()
-        .flat_map(|(path, lane)| {
-            let records = lane.work.iter().flat_map(|w| w.records.clone()).collect::<Vec<_>>();
-            records.into_iter().map(move |record| format!("{path} {record:?}"))
-        })
-        .collect()
-}
+use crate::workspaces::view_of;
 
 impl Rig {
     /// Every promise about lanes that the run so far has broken, in words.
@@ -82,8 +73,10 @@ impl Rig {
             let Some(work) = lane.work.as_deref().filter(|w| !w.isolation.is_in_place()) else {
                 continue;
             };
-            let by = work.merged.as_ref().map(|m| m.by);
-            if !matches!(by, Some(MergedBy::Queue | MergedBy::Nothing)) || work.stays {
+            let by = work.merged().map(|m| m.by);
+            if !matches!(by, Some(MergedBy::Queue | MergedBy::Nothing))
+                || matches!(work.progress, LaneProgress::Restored(_))
+            {
                 continue;
             }
             if repo.head(&work.branch).is_some() {
@@ -112,8 +105,10 @@ impl Rig {
 
 /// Whether an attempt that runs a lane's tests succeeded on a tree.
 fn passed(rig: &Rig, repo: &SimRepo, lane: &LanePath, tree: &str) -> bool {
-    repo.passed.iter().any(|(attempt, on)| {
-        let tests = rig.plan.step(&attempt.step).is_some_and(|s| !s.tests().is_empty());
-        attempt.step.lane() == *lane && on == tree && (tests || attempt.step.step == TESTS_STEP)
+    repo.passed.iter().any(|(attempt, found, left)| {
+        let step = rig.plan.step(&attempt.step).filter(|s| !s.tests().is_empty());
+        // Tests alone pass on what they find; those that follow work, on what that left.
+        let on = step.map(|s| if s.role == Role::Tests { found } else { left });
+        attempt.step.lane() == *lane && on.is_some_and(|on| on == tree)
     })
 }

@@ -13,15 +13,15 @@ use piton_core::redact::{Lines, Redactor};
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, Views,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, SealError, Views, Workspaces,
 };
 use piton_engine::{Error, Result, World};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::{Effect, SimMachine, Stale};
 use crate::repo::place;
-use crate::rooms::SimRooms;
 use crate::script::Behaviour;
+use crate::workspaces::SimWorkspaces;
 
 /// A driver's world.
 pub struct SimWorld {
@@ -29,7 +29,7 @@ pub struct SimWorld {
     crash: CrashPoint,
     epoch: u64,
     connected: bool,
-    rooms: SimRooms,
+    workspaces: SimWorkspaces,
     /// When files that take long will be hashed.
     hashing: BTreeMap<(String, Vec<String>), Timestamp>,
 }
@@ -37,13 +37,13 @@ pub struct SimWorld {
 impl SimWorld {
     /// The world of a new driver on a machine.
     pub fn new(machine: &Rc<RefCell<SimMachine>>, crash: &CrashPoint) -> Self {
-        let rooms = SimRooms::new(machine, crash);
+        let workspaces = SimWorkspaces::new(machine, crash);
         Self {
             machine: Rc::clone(machine),
             crash: crash.clone(),
             epoch: 0,
             connected: false,
-            rooms,
+            workspaces,
             hashing: BTreeMap::new(),
         }
     }
@@ -63,7 +63,7 @@ impl SimWorld {
 }
 
 fn fell(_: Fallen) -> Error {
-    Error::World("crash".to_owned())
+    Error::world("crash")
 }
 
 impl World for SimWorld {
@@ -112,7 +112,7 @@ impl World for SimWorld {
         let seen: Vec<FileHash> =
             patterns.iter().flat_map(|pattern| machine.matching(dir, pattern)).collect();
         match seen.iter().find(|file| machine.unreadable.contains(&file.path)) {
-            Some(file) => Err(Error::World(format!("{}: permission denied", file.path))),
+            Some(file) => Err(Error::world(format!("{}: permission denied", file.path))),
             None => Ok(seen),
         }
     }
@@ -193,14 +193,14 @@ impl World for SimWorld {
         Ok(Vec::new())
     }
 
-    fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+    fn workspaces(&mut self) -> Option<&mut dyn Workspaces> {
         let there = self.machine.borrow().repo.is_some();
-        if there { Some(&mut self.rooms) } else { None }
+        if there { Some(&mut self.workspaces) } else { None }
     }
 
     fn views(&mut self) -> Option<&mut dyn Views> {
         let there = self.machine.borrow().repo.is_some();
-        if there { Some(&mut self.rooms) } else { None }
+        if there { Some(&mut self.workspaces) } else { None }
     }
 
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {
@@ -210,6 +210,6 @@ impl World for SimWorld {
             return Ok(vec![Happening::KeeperGone]);
         }
         let news = self.machine.borrow_mut().wait(self.epoch, until);
-        news.ok_or_else(|| Error::World("the run does not end".to_owned()))
+        news.ok_or_else(|| Error::world("the run does not end"))
     }
 }

@@ -4,14 +4,15 @@ use std::fmt::{self, Display, Write as _};
 use std::path::Path;
 
 use piton_core::lane_state::Undoable;
-use piton_core::{GateRef, LanePath, Status};
+use piton_core::refusal::Remedy;
+use piton_core::{GateRef, LanePath, Status, error_codes, remedy};
+use piton_formats::diagnostic::CODES;
 use piton_formats::{Diagnostic, Severity};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::look::{self, Look, style_of};
+use crate::layout::{self, Layout, style_of};
 use crate::place::{At, Place};
 use crate::resume::Resume;
-use crate::rewind::HeadLeft;
 use crate::shape::shapes;
 use crate::summary::Summary;
 use crate::text::{count, sanitize, sanitize_lines};
@@ -62,12 +63,12 @@ shapes! {
     Ended<'a> { run_id: &'a str, answer: &'a str }
 
     /// A run that has nothing left to do.
-    Complete<'a> { run_id: &'a str, status: Status, #[serde(skip)] words: String }
+    Complete<'a> { run_id: &'a str, status: Status, #[serde(skip)] words: Remedy }
 
-    /// A run that goes on in the background.
+    /// A run that continues in the background.
     Detached<'a> { run_id: &'a str, pid: u32, log: &'a Path }
 
-    /// What ran how often in the demo.
+    /// How often each step ran in the demo.
     Demo { ran: Vec<Ran> }
 
     /// How often one step ran.
@@ -91,15 +92,15 @@ shapes! {
     Undone<'a> { run_id: &'a str, undone: &'a str }
 
     /// The acts of a run that can be undone.
-    Acts<'a> { run_id: &'a str, acts: Vec<Act<'a>> }
+    Acts<'a> { run_id: &'a str, acts: Vec<Act> }
 
     /// An act.
-    Act<'a> { act: u64, at: At, what: &'a str, undoes: Option<u64>, undone: bool }
+    Act { act: u64, at: At, what: String, undoes: Option<u64>, undone: bool }
 
     /// A run that was rolled back.
     RolledBack<'a> {
-        run_id: &'a str, rolled_back: Option<&'a str>, kept: Vec<&'a str>,
-        head: Option<&'a HeadLeft>, approvals_taken_back: &'a [GateRef], resume_hint: String,
+        run_id: &'a str, rolled_back: Option<String>, kept: Vec<String>,
+        approvals_taken_back: &'a [GateRef], resume_hint: String,
         rollback_hint: String, undo_hint: String,
     }
 
@@ -110,17 +111,17 @@ shapes! {
         aside: Option<&'a Path>,
     }
 
-    /// A ledger that is gone on with although it is older than it was.
+    /// A ledger that is used although it is older than it was.
     AcceptedLedger<'a> { ledger: &'a Path, accepted: bool, runs: Vec<String> }
 
     /// What `piton doctor` found.
     Findings<'a> { clean: bool, findings: &'a [Finding] }
 
-    /// Something that was looked at.
+    /// Something that was checked.
     Finding {
         severity: Health, what: String,
-        /// What to do; empty where there is nothing to do.
-        #[serde(skip_serializing_if = "String::is_empty")] next: String,
+        /// What to do; empty if there is nothing to do.
+        #[serde(skip_serializing_if = "Remedy::is_empty", serialize_with = "typed")] next: Remedy,
     }
 
     /// A run that was taken over from another tool.
@@ -137,21 +138,21 @@ shapes! {
 }
 
 impl<'a> Failure<'a> {
-    /// An error with what to do next, as it is to be typed in a place.
+    /// An error with what to do next, as it is typed in a place.
     pub fn new(
         code: &'a str,
         message: &str,
-        hints: &[String],
+        hints: &[Remedy],
         exit_code: u8,
         place: &Place,
     ) -> Self {
-        let hints = hints.iter().map(|hint| place.told(hint).into_owned()).collect();
-        Self { code, message: place.told(message).into_owned(), hints, exit_code, problems: &[] }
+        let hints = hints.iter().map(|hint| place.text(hint)).collect();
+        Self { code, message: message.to_owned(), hints, exit_code, problems: &[] }
     }
 
     /// A document that is refused.
-    pub fn of_document(problems: &'a [Diagnostic], exit_code: u8) -> Self {
-        // What refuses the document comes first, wherever it stands.
+    pub fn from_problems(problems: &'a [Diagnostic], exit_code: u8) -> Self {
+        // What refuses the document comes first, wherever it is.
         let refuses = problems.iter().find(|p| p.severity == Severity::Error);
         let first = refuses.or(problems.first());
         let message = |p: &Diagnostic| format!("{}:{}:{}: {}", p.file, p.line, p.column, p.message);
@@ -164,16 +165,33 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// For people: the code and the cause, and a line for each hint.
-    pub fn render(&self, look: &Look) -> String {
-        let label = look.paint(look::BAD, &format!("error[{}]:", self.code));
+    /// For people: the code and the cause, a line for each hint, and where the code is explained.
+    pub fn render(&self, layout: &Layout, place: &Place) -> String {
+        let label = layout.paint(layout::BAD, &format!("error[{}]:", self.code));
         let mut out = format!("{label} {}\n", sanitize_lines(&self.message));
-        for hint in &self.hints {
-            let label = look.paint(look::NOTE, "hint:");
-            let _ = writeln!(out, "{label} {}", sanitize_lines(hint));
+        for hint in self.hints.iter().cloned().chain(explain(self.code, place)) {
+            let label = layout.paint(layout::NOTE, "hint:");
+            let _ = writeln!(out, "{label} {}", sanitize_lines(&hint));
         }
         out
     }
+}
+
+/// Where a code is explained.
+pub fn explain(code: &str, place: &Place) -> Option<String> {
+    let mut all = error_codes::TABLE.iter().chain(CODES);
+    let is_explained = all.any(|entry| entry.code == code);
+    is_explained.then(|| place.remedy(&remedy![Words "for details, run ", Piton "explain {code}"]))
+}
+
+fn typed<S: Serializer>(next: &Remedy, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(next)
+}
+
+/// An answer that people get in words.
+pub trait InWords {
+    /// The words.
+    fn words(&self) -> Remedy;
 }
 
 /// What came of a request.
@@ -187,51 +205,57 @@ pub enum Outcome {
     Refused,
 }
 
-impl Display for Ended<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.run_id, self.answer)
+impl InWords for Ended<'_> {
+    fn words(&self) -> Remedy {
+        format!("{}: {}", self.run_id, self.answer).into()
     }
 }
 
-impl Display for Complete<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+impl InWords for Complete<'_> {
+    fn words(&self) -> Remedy {
+        self.words.clone()
     }
 }
 
-impl Display for Detached<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl InWords for Detached<'_> {
+    fn words(&self) -> Remedy {
         let (run, pid) = (self.run_id, self.pid);
-        writeln!(f, "run {run} goes on in the background (process {pid})")?;
-        write!(f, "hint: watch it with `piton attach {run}`, end it with `piton abort {run}`")
+        remedy![
+            Words "run {run} continues in the background (process {pid})\nhint: watch it with ",
+            Piton "attach {run}",
+            Words ", end it with ",
+            Piton "abort {run}",
+        ]
     }
 }
 
-impl Display for Demo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n== What ran how often")?;
-        writeln!(f, "   step                 driver killed   everything killed")?;
+impl InWords for Demo {
+    fn words(&self) -> Remedy {
+        let mut out = "\n== How often each step ran\n".to_owned();
+        out.push_str("   step                 driver killed   everything killed\n");
         for Ran { step, driver_killed, everything_killed } in &self.ran {
-            writeln!(f, "   {step:<20} {driver_killed:>6}x         {everything_killed:>6}x")?;
+            let _ =
+                writeln!(out, "   {step:<20} {driver_killed:>6}x         {everything_killed:>6}x");
         }
-        write!(f, "\nA killed driver costs nothing; a fallen machine at most the steps in flight.")
+        out.push_str(
+            "\nA killed driver costs nothing. A machine crash costs at most the steps in flight.",
+        );
+        out.into()
     }
 }
 
-impl Display for Restored<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl InWords for Restored<'_> {
+    fn words(&self) -> Remedy {
         let (files, name, run) = (sanitize(&self.files), self.restored, self.run_id);
-        write!(f, "restored {files} from {name}; take it back with: piton undo {run}")
+        remedy![Words "restored {files} from {name}; undo it with ", Piton "undo {run}"]
     }
 }
 
-impl Display for Exported<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, to) = (self.checkpoint, sanitize(&self.to));
-        if self.dry_run {
-            return write!(f, "{} of {name} would be put into {to}", count(self.files, "file"));
-        }
-        write!(f, "{name} is in {to}")
+impl InWords for Exported<'_> {
+    fn words(&self) -> Remedy {
+        let (name, to, files) = (self.checkpoint, sanitize(&self.to), count(self.files, "file"));
+        let verb = if self.dry_run { "would write" } else { "wrote" };
+        format!("{verb} {files} of {name} to {to}").into()
     }
 }
 
@@ -241,7 +265,7 @@ impl<'a> Acts<'a> {
         let act = |act: &'a Undoable| Act {
             act: act.id,
             at: At(act.at),
-            what: &act.words,
+            what: act.title(),
             undoes: act.undoes,
             undone: act.undone,
         };
@@ -249,27 +273,26 @@ impl<'a> Acts<'a> {
     }
 }
 
-impl Display for NewLedger<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(aside) = self.aside {
-            writeln!(f, "the old ledger is {} now", aside.display())?;
-        }
-        write!(
-            f,
-            "a new ledger was begun in {}",
-            self.ledger.parent().unwrap_or(self.ledger).display()
-        )
+impl InWords for NewLedger<'_> {
+    fn words(&self) -> Remedy {
+        let dir = self.ledger.parent().unwrap_or(self.ledger).display();
+        let aside = self.aside.map(|aside| format!("the old ledger is now {}\n", aside.display()));
+        format!("{}started a new ledger in {dir}", aside.unwrap_or_default()).into()
     }
 }
 
-impl Display for AcceptedLedger<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl InWords for AcceptedLedger<'_> {
+    fn words(&self) -> Remedy {
         let ledger = self.ledger.display();
         if !self.accepted {
-            return write!(f, "the ledger in {ledger} is not behind; nothing was changed");
+            return format!("the ledger in {ledger} is not behind; nothing was changed").into();
         }
-        writeln!(f, "the ledger in {ledger} is gone on with as it is")?;
-        f.write_str("what it does not have counts as never done: `piton resume RUN` runs it again")
+        remedy![
+            Words "accepted the ledger in {ledger} as it is\n\
+                   what it does not have counts as never done: ",
+            Piton "resume RUN",
+            Words " runs it again",
+        ]
     }
 }
 
@@ -288,7 +311,7 @@ pub enum Health {
 impl Finding {
     /// All is well.
     pub fn ok(what: impl Into<String>) -> Self {
-        Self { severity: Health::Ok, what: what.into(), next: String::new() }
+        Self { severity: Health::Ok, what: what.into(), next: Remedy::default() }
     }
 
     /// A person should look.
@@ -303,21 +326,21 @@ impl Finding {
 
     /// Adds what to do.
     #[must_use]
-    pub fn next(mut self, next: impl Into<String>) -> Self {
+    pub fn next(mut self, next: impl Into<Remedy>) -> Self {
         self.next = next.into();
         self
     }
 
     /// For people.
-    pub fn render(&self, look: &Look) -> String {
+    pub fn render(&self, layout: &Layout, place: &Place) -> String {
         let (word, style) = match self.severity {
             Health::Ok => ("ok:", style_of(Status::Complete)),
-            Health::Warning => ("warning:", look::NOTE),
-            Health::Error => ("error:", look::BAD),
+            Health::Warning => ("warning:", layout::NOTE),
+            Health::Error => ("error:", layout::BAD),
         };
-        let mut line = format!("{} {}", look.paint(style, word), sanitize(&self.what));
+        let mut line = format!("{} {}", layout.paint(style, word), sanitize(&self.what));
         if !self.next.is_empty() {
-            let _ = write!(line, "\n  next: {}", sanitize(&self.next));
+            let _ = write!(line, "\n  next: {}", place.remedy(&self.next));
         }
         line
     }
@@ -327,9 +350,9 @@ impl Display for Imported<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "imported {} (plan {})", self.run_id, sanitize(self.plan))?;
         for Taken { lane, stage, goes_on, unknown } in self.lanes {
-            write!(f, "\n  {lane}: {}; {goes_on}", stage.unwrap_or("not begun"))?;
+            write!(f, "\n  {lane}: {}; {goes_on}", stage.unwrap_or("not started"))?;
             for unknown in unknown {
-                write!(f, "\n    not known: {}", sanitize(unknown))?;
+                write!(f, "\n    unknown: {}", sanitize(unknown))?;
             }
         }
         Ok(())
@@ -359,17 +382,18 @@ mod tests {
     use super::*;
 
     fn example() -> Failure<'static> {
-        let hints = ["accept it with `--accept-spec`", "or undo the change"].map(str::to_owned);
+        let hints = ["accept it with `--accept-spec`", "or undo the change"].map(Remedy::from);
         Failure::new("spec-changed", "the spec\u{1b}[2J changed", &hints, 4, &Place::default())
     }
 
     #[test]
     fn an_error_has_a_code_and_each_hint_its_line() {
         assert_eq!(
-            example().render(&Look::plain(80)),
+            example().render(&Layout::plain(80), &Place::default()),
             "error[spec-changed]: the spec changed\n\
              hint: accept it with `--accept-spec`\n\
-             hint: or undo the change\n"
+             hint: or undo the change\n\
+             hint: for details, run `piton explain spec-changed`\n"
         );
     }
 
@@ -383,8 +407,12 @@ mod tests {
 
     #[test]
     fn a_finding_reads_without_colour_and_says_what_to_do() {
-        let (finding, look) = (Finding::warning("little space").next("free some"), Look::plain(80));
-        assert_eq!(finding.render(&look), "warning: little space\n  next: free some");
-        assert_eq!(Finding::ok("fine").render(&look), "ok: fine");
+        let (finding, layout) =
+            (Finding::warning("little space").next("free some"), Layout::plain(80));
+        assert_eq!(
+            finding.render(&layout, &Place::default()),
+            "warning: little space\n  next: free some"
+        );
+        assert_eq!(Finding::ok("fine").render(&layout, &Place::default()), "ok: fine");
     }
 }

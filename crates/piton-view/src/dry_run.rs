@@ -7,7 +7,6 @@ use piton_core::{GateRef, LanePath, StepPath};
 
 use crate::place::Place;
 use crate::resume::Resume;
-use crate::run::Again;
 use crate::shape::shapes;
 use crate::text::sanitize;
 
@@ -19,7 +18,7 @@ shapes! {
         waves: Vec<Vec<Start>>,
         /// Lanes that need something that nobody does.
         unmet: Vec<Unmet>,
-        skipped: Vec<Skipped>, rerun: &'a [Again<'a>], failed: Vec<StepPath>,
+        skipped: Vec<Skipped>, failed: Vec<StepPath>,
         /// The budget that stops the rest.
         budget: Option<String>,
         lanes: Vec<Lane>,
@@ -49,10 +48,10 @@ shapes! {
     Gate { gate: GateRef, name: String }
 
     /// Where a lane would work.
-    Lane { lane: LanePath, isolation: Isolation, #[serde(flatten)] room: Option<Room> }
+    Lane { lane: LanePath, isolation: Isolation, #[serde(flatten)] workspace: Option<MadeWorkspace> }
 
     /// A worktree of its own, and what becomes of the work.
-    Room { worktree: String, branch: String, merge: Merge, task_of: Option<LanePath> }
+    MadeWorkspace { worktree: String, branch: String, merge: Merge, task_of: Option<LanePath> }
 }
 
 impl DryRun<'_> {
@@ -62,10 +61,7 @@ impl DryRun<'_> {
         for (number, wave) in self.waves.iter().enumerate() {
             let _ = writeln!(out, "wave {}", number + 1);
             for Start { step, command, test, .. } in wave {
-                let why = self.rerun.iter().find(|again| again.step == *step);
-                let why =
-                    why.map(|again| format!("  (again: {})", again.reason)).unwrap_or_default();
-                let _ = writeln!(out, "  {step}: {}{why}", lines(command));
+                let _ = writeln!(out, "  {step}: {}", lines(command));
                 if let Some(test) = test {
                     let _ = writeln!(out, "    then the test: {}", lines(test));
                 }
@@ -77,16 +73,18 @@ impl DryRun<'_> {
             let (retry, skip) = (command("retry"), command("skip"));
             let abort = place.piton(format_args!("abort {run}"));
             let next = format!("`{retry}`, `{skip}` or `{abort}`");
-            let _ = writeln!(out, "failed {path}: does not run by itself; {next}");
+            let _ = writeln!(out, "failed {path}: does not run again by itself; {next}");
         }
         if let Some(budget) = &self.budget {
             let _ = writeln!(out, "stopped: {budget}: raise it in the plan");
         }
         for Unmet { lane, why } in &self.unmet {
-            let _ = writeln!(out, "lane {lane} cannot begin: {why}");
+            let _ = writeln!(out, "lane {lane} cannot start: {why}");
         }
-        for Lane { lane, room, .. } in &self.lanes {
-            let Some(Room { worktree, branch, merge, task_of }) = room else { continue };
+        for Lane { lane, workspace, .. } in &self.lanes {
+            let Some(MadeWorkspace { worktree, branch, merge, task_of }) = workspace else {
+                continue;
+            };
             let then = match merge {
                 Merge::Queue => "merged in turn",
                 Merge::PullRequest => "merged by pull request",

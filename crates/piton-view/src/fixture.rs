@@ -1,8 +1,6 @@
 //! A run in the middle of its work, for the tests of everything that shows one.
 
-use piton_core::event::{
-    Class, Event, Facts, FileHash, LogRanges, Outcome, StepFinished, StepStarted,
-};
+use piton_core::event::{Class, Event, FileHash, Outcome, StepFinished, StepStarted};
 use piton_core::hash::Sha;
 use piton_core::state::{FailedAttempt, GateState, LaneState, PhaseState, Progress, StepState};
 use piton_core::{GateRef, Millis, RunId, RunState, StepPath, Timestamp};
@@ -52,6 +50,7 @@ pub(crate) fn failed(id: &str) -> StepState {
             class: Class::Command,
             error: "the linker said no".to_owned(),
             lines: vec!["ld: no".to_owned()],
+            budget: None,
         }],
         ..step(id)
     }
@@ -101,39 +100,23 @@ pub(crate) fn seen(place: &Place, alive: bool) -> Seen<'_> {
     let (host, heard_at) = ("box".to_owned(), Timestamp(5_000));
     let driver = Some(Driver { pid: 42, host, alive, stopped: false, heard_at });
     let (rerun, left, moved, now) = (&[], &[], &[], Timestamp(17_000));
-    Seen { run_id: "r-1", seq: 9, driver, rerun, left, moved, snapshot_bytes: None, now, place }
+    Seen { run_id: "r-1", seq: 9, driver, rerun, left, moved, now, place }
 }
 
 /// A step of P1/A starts.
 pub(crate) fn start(step: &str, attempt: u32) -> Event {
-    Event::StepStarted(StepStarted {
-        step: StepPath::new("P1", "A", step),
+    Event::StepStarted(StepStarted::new(
+        StepPath::new("P1", "A", step),
         attempt,
-        definition: Sha("d".to_owned()),
-        inputs: Vec::new(),
-        before: None,
-        tests_only: false,
-        secrets: Vec::new(),
-    })
+        Sha("d".to_owned()),
+    ))
 }
 
 /// The first attempt of a step of P1/A ends after 3.2 seconds with exit code 1.
 pub(crate) fn finish(step: &str, outcome: Outcome) -> Event {
     Event::StepFinished(Box::new(StepFinished {
-        step: StepPath::new("P1", "A", step),
-        attempt: 1,
-        outcome,
         exit_code: Some(1),
-        signal: None,
         duration_ms: Millis(3_200),
-        logs: LogRanges::default(),
-        artifacts: Vec::new(),
-        inputs: None,
-        facts: Facts::default(),
-        after: None,
-        tests: Vec::new(),
-        stirred: false,
-        command: None,
-        retries_max: None,
+        ..StepFinished::new(StepPath::new("P1", "A", step), 1, outcome)
     }))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use piton_core::Millis;
 
-use crate::look::Look;
+use crate::layout::Layout;
 use crate::row::{Rank, Row, fit};
 use crate::run::{Phase, RunView};
 use crate::text::{Line, columns, sanitize};
@@ -24,54 +24,54 @@ pub fn frame(view: &RunView<'_>, live: Live<'_>) -> Vec<Line> {
     let mut rows = vec![Row::new(Rank::Header, 0, None, text)];
     rows[0].beside = sanitize(view.title);
     rows.extend(chosen(view, live, 1));
-    painted(rows, live.look)
+    painted(rows, live.layout)
 }
 
-fn painted(rows: Vec<Row>, look: &Look) -> Vec<Line> {
-    fit(rows, look.height, look).into_iter().map(|row| row.paint(look)).collect()
+fn painted(rows: Vec<Row>, layout: &Layout) -> Vec<Line> {
+    fit(rows, layout.height, layout).into_iter().map(|row| row.paint(layout)).collect()
 }
 
 /// The rows below the header, with less of each lane where `taken` and they are too many.
 fn chosen(view: &RunView<'_>, live: Live<'_>, taken: usize) -> Vec<Row> {
     let full = tree::live(view, live, false);
     let needed = taken + full.iter().filter(|r| r.rank <= Rank::Lane).count();
-    if needed < live.look.height { full } else { tree::live(view, live, true) }
+    if needed < live.layout.height { full } else { tree::live(view, live, true) }
 }
 
 /// A run at a glance, for `status --watch`: all of it where the screen has the room, else its header
 /// and the lines that matter most.
-pub fn glance(view: &RunView<'_>, look: &Look) -> Vec<Line> {
+pub fn glance(view: &RunView<'_>, layout: &Layout) -> Vec<Line> {
     let lines = |text: String| -> Vec<Line> {
         text.lines().map(|line| (line.to_owned(), columns(&sanitize(line)))).collect()
     };
-    let all = lines(tree::render(view, look));
-    if rows_of(&all, look) <= look.height {
+    let all = lines(tree::render(view, layout));
+    if rows_of(&all, layout) <= layout.height {
         return all;
     }
-    let mut header = lines(tree::header(view, look));
+    let mut header = lines(tree::header(view, layout));
     header.push((String::new(), 0));
-    let left = look.height.saturating_sub(rows_of(&header, look));
+    let left = layout.height.saturating_sub(rows_of(&header, layout));
     let (retries, tail) = (&BTreeMap::new(), &|_: &_| None);
     if left < TREE_ROWS_MIN {
-        return frame(view, Live { look, tail, retries });
+        return frame(view, Live { layout, tail, retries });
     }
-    let look = &Look { height: left, ..look.clone() };
-    header.extend(painted(chosen(view, Live { look, tail, retries }, 0), look));
+    let layout = &Layout { height: left, ..layout.clone() };
+    header.extend(painted(chosen(view, Live { layout, tail, retries }, 0), layout));
     header
 }
 
 /// Rows that lines take: commands are not wrapped, so that they can be copied.
-pub fn rows_of(lines: &[Line], look: &Look) -> usize {
-    lines.iter().map(|(_, columns)| columns.div_ceil(look.width.max(1)).max(1)).sum()
+pub fn rows_of(lines: &[Line], layout: &Layout) -> usize {
+    lines.iter().map(|(_, columns)| columns.div_ceil(layout.width.max(1)).max(1)).sum()
 }
 
 /// One line per phase, for when the run is over and the picture goes.
-pub fn closing(view: &RunView<'_>, look: &Look) -> Vec<String> {
+pub fn closing(view: &RunView<'_>, layout: &Layout) -> Vec<String> {
     let (retries, tail) = (&BTreeMap::new(), &|_: &_| None);
     let begun = |p: &Phase<'_>| p.lanes.iter().any(|l| l.steps.iter().any(|s| s.attempts > 0));
-    let rows = tree::live(view, Live { look, tail, retries }, true);
+    let rows = tree::live(view, Live { layout, tail, retries }, true);
     let phases = rows.iter().filter(|row| row.is_top()).zip(&view.phases);
-    phases.filter(|(_, phase)| begun(phase)).map(|(row, _)| row.paint(look).0).collect()
+    phases.filter(|(_, phase)| begun(phase)).map(|(row, _)| row.paint(layout).0).collect()
 }
 
 #[cfg(test)]
@@ -83,15 +83,15 @@ mod tests {
     use crate::fixture::{done, failed, lane, phase, running, seen, state, step};
     use crate::place::Place;
 
-    fn draw(state: &RunState, look: &Look) -> Vec<String> {
+    fn draw(state: &RunState, layout: &Layout) -> Vec<String> {
         let retries = BTreeMap::from([(StepPath::new("P1", "A", "build"), 3)]);
         let tail = |_: &StepPath| Some("Compiling\u{1b}[1m auth v1.2".to_owned());
         let place = Place::default();
         let view = &RunView::new(state, seen(&place, true));
-        let lines = frame(view, Live { look, tail: &tail, retries: &retries });
+        let lines = frame(view, Live { layout, tail: &tail, retries: &retries });
         for (line, width) in &lines {
             assert_eq!(columns(line), *width, "{line}");
-            assert!(*width <= look.width, "{line}");
+            assert!(*width <= layout.width, "{line}");
         }
         lines.into_iter().map(|(line, _)| line).collect()
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_wide_frame_shows_phases_lanes_and_steps() {
         assert_eq!(
-            draw(&state(), &Look::plain(80)),
+            draw(&state(), &Layout::plain(80)),
             [
                 "r-1 1/5, 12.0s Authentication",
                 "● P1 running, 1/4, 12.0s █████░░░░░░░░░░░░░░░",
@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn narrow_frames_stay_readable() {
         assert_eq!(
-            draw(&state(), &Look::plain(40))[4..6],
+            draw(&state(), &Layout::plain(40))[4..6],
             ["    ● build running, for 12.0s, attempt…", "      Compiling auth v1.2"]
         );
         assert_eq!(
-            draw(&state(), &Look::plain(20)),
+            draw(&state(), &Layout::plain(20)),
             [
                 "r-1 1/5, 12.0s Auth…",
                 "● P1 running, 1/4, …",
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn without_utf8_all_is_ascii() {
-        let look = Look { unicode: false, ..Look::plain(30) };
-        let lines = draw(&state(), &look);
+        let layout = Layout { unicode: false, ..Layout::plain(30) };
+        let lines = draw(&state(), &layout);
         assert!(lines.iter().all(|l| l.is_ascii()), "{lines:?}");
         assert_eq!(lines[1], "* P1 running, 1/4, 12.0s [#...");
     }
@@ -155,13 +155,16 @@ mod tests {
             class: piton_core::event::Class::Command,
         };
         state.phases[0].lanes[0] = lane("A", vec![done("fetch"), retrying]);
-        let lines = draw(&state, &Look::plain(90));
+        let lines = draw(&state, &Layout::plain(90));
         assert!(
-            lines.contains(&"    ↻ build retrying, until 00:00:20 (in 3.0s), attempt 2/3 exit 7: the linker said no".to_owned()),
+            lines.contains(
+                &"    ↻ build retrying, until 00:00:20 (in 3.0s), attempt 2/3 the linker said no"
+                    .to_owned()
+            ),
             "{lines:?}"
         );
         assert!(
-            lines.contains(&"  ✗ B failed, 1.5s, 2 attempts exit 7: the linker said no".to_owned()),
+            lines.contains(&"  ✗ B failed, 1.5s, 2 attempts the linker said no".to_owned()),
             "{lines:?}"
         );
     }
@@ -177,13 +180,13 @@ mod tests {
         lanes.extend(many("next", 50, &|| step("build")));
         state.phases[0] = phase("P1", lanes);
         state.gates.clear();
-        let look = Look { height: 10, ..Look::plain(80) };
-        let shown = draw(&state, &look);
+        let layout = Layout { height: 10, ..Layout::plain(80) };
+        let shown = draw(&state, &layout);
         assert_eq!(shown.len(), 10);
         assert_eq!(shown[2], "  ● run0/build running, for 12.0s, 2 attempts Compiling auth v1.2");
         assert_eq!(shown[9], "… 106 more, 5 running");
         for height in 1..4 {
-            assert_eq!(draw(&state, &Look { height, ..look.clone() }).len(), height);
+            assert_eq!(draw(&state, &Layout { height, ..layout.clone() }).len(), height);
         }
     }
 
@@ -191,13 +194,13 @@ mod tests {
     fn a_closing_tells_each_phase_that_began() {
         let (place, state) = (Place::default(), state());
         let view = RunView::by_driver(&state, state.last_at, &place);
-        assert_eq!(closing(&view, &Look::plain(40)), ["● P1 running, 1/4 ██░░░░░░░░"]);
+        assert_eq!(closing(&view, &Layout::plain(40)), ["● P1 running, 1/4 ██░░░░░░░░"]);
     }
 
     fn glanced(state: &RunState, height: usize) -> Vec<String> {
-        let (place, look) = (Place::default(), Look { height, ..Look::plain(79) });
-        let shown = glance(&RunView::new(state, seen(&place, true)), &look);
-        assert!(rows_of(&shown, &look) <= height, "{shown:?}");
+        let (place, layout) = (Place::default(), Layout { height, ..Layout::plain(79) });
+        let shown = glance(&RunView::new(state, seen(&place, true)), &layout);
+        assert!(rows_of(&shown, &layout) <= height, "{shown:?}");
         shown.into_iter().map(|(line, _)| line).collect()
     }
 

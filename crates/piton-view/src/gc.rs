@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use piton_core::Status;
 use piton_core::budget::size;
 
-use crate::left::Leftover;
+use crate::leftover::Leftover;
 use crate::place::{At, Place};
 use crate::shape::shapes;
 use crate::text::{count, sanitize};
@@ -89,7 +89,8 @@ impl Gone {
         if self.chaff.count > 0 {
             let Chaff { count, bytes } = self.chaff;
             let bytes = size(bytes);
-            let _ = writeln!(goes, "delete {count} of old looks, caches and trash: {bytes}");
+            let _ =
+                writeln!(goes, "delete temporary snapshots, caches and trash ({count}): {bytes}");
         }
         for left in &self.branches {
             let (branch, base) = (sanitize(&left.branch), sanitize(&left.base));
@@ -115,7 +116,7 @@ impl Gone {
         let freed: u64 = self.runs.iter().map(|r| r.snapshot_bytes).chain(orphans).sum();
         if freed > 0 {
             let freed = size(freed);
-            let _ = write!(out, "\ngit gives {freed} of snapshots back with its next `git gc`");
+            let _ = write!(out, "\nthe next `git gc` frees {freed} of snapshots");
         }
         out
     }

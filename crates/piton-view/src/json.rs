@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn notes_are_marked() {
-        let text = note(&Note::Warning("disk \"full\"".to_owned()), &Place::default());
+        let text = note(&Note::Warning("disk \"full\"".into()), &Place::default());
         let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(value["note"], "warning: disk \"full\"");
         assert_eq!(value["kind"], "warning");

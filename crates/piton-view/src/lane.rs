@@ -8,10 +8,11 @@ use std::path::Path;
 use piton_core::event::MergedBy;
 use piton_core::lane::{Isolation, Missed, Stage, StageStatus};
 use piton_core::lane_state::{LaneWork, StageRecord};
+use piton_core::refusal::Refusal;
 use piton_core::state::LaneState;
 use piton_core::text::short;
 
-use crate::place::At;
+use crate::place::{At, Place};
 use crate::shape::shapes;
 use crate::text::sanitize;
 
@@ -25,10 +26,6 @@ shapes! {
         blocked: Option<Blocked<'a>>, rolled_back: Option<&'a str>, degraded: &'a [Missed],
         /// Where it works and which stage it reached, in words; nothing for a lane in place.
         #[serde(skip)] place: Option<String>,
-        /// The stage where it stands, and how.
-        #[serde(skip)] standing: Option<(Stage, StageStatus)>,
-        /// Whether it began to work.
-        #[serde(skip)] is_begun: bool,
         /// What a person should know of how it began.
         #[serde(skip)] began: Option<&'a str>,
     }
@@ -41,18 +38,20 @@ shapes! {
         max_retries: Option<u32>,
     }
 
+    /// Why a lane can't go on, and what to do.
+    Blocked<'a> {
+        code: &'a str, cause: &'a str, remedies: Vec<String>, #[serde(skip)] refusal: &'a Refusal,
+    }
+
     /// How the work of a lane reached base.
     Merged<'a> { by: MergedBy, from: Option<&'a str>, to: Option<&'a str>, note: &'a str }
 
-    /// Why a lane can't go on, and what to do.
-    #[derive(Copy)]
-    Blocked<'a> { why: &'a str, fix: &'a str }
 }
 
-impl fmt::Display for Blocked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sep = if self.fix.is_empty() { "" } else { "; " };
-        write!(f, "blocked: {}{sep}{}", sanitize(self.why), sanitize(self.fix))
+impl<'a> Blocked<'a> {
+    fn new(refusal: &'a Refusal, place: &Place) -> Self {
+        let remedies = refusal.remedies.iter().map(|remedy| place.remedy(remedy)).collect();
+        Self { code: &refusal.code, cause: &refusal.cause, remedies, refusal }
     }
 }
 
@@ -83,14 +82,14 @@ impl fmt::Display for Way<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MergedAs(commit) => write!(f, "merged as {}", short(commit)),
-            Self::PullRequestMerged => f.write_str("its pull request is merged"),
-            Self::Kept(branch) => write!(f, "stays on {}", sanitize(branch)),
+            Self::PullRequestMerged => f.write_str("pull request merged"),
+            Self::Kept(branch) => write!(f, "kept on {}", sanitize(branch)),
             Self::Nothing => f.write_str("nothing to merge"),
             Self::Done => f.write_str("done"),
             Self::Merging(base) => write!(f, "merging into {}", sanitize(base)),
             Self::Conflict => f.write_str("in conflict with base"),
-            Self::PullRequest(url) => write!(f, "waits for its pull request {}", sanitize(url)),
-            Self::InLine => f.write_str("waits for its merge"),
+            Self::PullRequest(url) => write!(f, "waiting for its pull request {}", sanitize(url)),
+            Self::InLine => f.write_str("waiting to be merged"),
         }
     }
 }
@@ -98,7 +97,7 @@ impl fmt::Display for Way<'_> {
 /// How far a lane is; nothing while its steps are at work, or in place.
 pub(crate) fn way(lane: &LaneState) -> Option<Way<'_>> {
     let work = lane.work.as_ref().filter(|w| !w.isolation.is_in_place())?;
-    if let Some(merged) = &work.merged {
+    if let Some(merged) = work.merged() {
         return Some(match (merged.by, &merged.to) {
             (MergedBy::Queue, Some(to)) => Way::MergedAs(to),
             (MergedBy::PullRequest, _) => Way::PullRequestMerged,
@@ -107,21 +106,21 @@ pub(crate) fn way(lane: &LaneState) -> Option<Way<'_>> {
             _ => Way::Done,
         });
     }
-    if work.merging.is_some() {
+    if work.merging().is_some() {
         return Some(Way::Merging(&work.base_branch));
     }
-    if work.conflict.is_some() {
+    if work.conflict().is_some() {
         return Some(Way::Conflict);
     }
     match (lane.current(), &work.pull_request) {
         (None, Some(url)) => Some(Way::PullRequest(url)),
-        (None, None) if work.committed.is_some() => Some(Way::InLine),
+        (None, None) if work.committed().is_some() => Some(Way::InLine),
         _ => None,
     }
 }
 
 /// The workspace of a lane, in a project below `root`.
-pub(crate) fn work<'a>(lane: &'a LaneState, root: &str) -> Work<'a> {
+pub(crate) fn work<'a>(lane: &'a LaneState, root: &str, typed: &Place) -> Work<'a> {
     let Some(work) = &lane.work else {
         return Work { isolation: lane.isolation, ..Work::default() };
     };
@@ -130,24 +129,22 @@ pub(crate) fn work<'a>(lane: &'a LaneState, root: &str) -> Work<'a> {
     Work {
         isolation: work.isolation,
         branch: some(&work.branch),
-        worktree: some(&work.dir).filter(|_| own && work.ready && !work.removed),
+        worktree: some(&work.dir).filter(|_| own && work.has_workspace()),
         base_branch: some(&work.base_branch),
         stage: work.stage().map(Stage::as_str),
         stages: work.seen().map(stage).collect(),
-        merging: work.merging.is_some(),
-        merged: work.merged.as_ref().map(|merged| Merged {
+        merging: work.merging().is_some(),
+        merged: work.merged().map(|merged| Merged {
             by: merged.by,
             from: merged.from.as_deref(),
             to: merged.to.as_deref(),
             note: &merged.note,
         }),
         pull_request: work.pull_request.as_deref(),
-        blocked: work.blocked.as_ref().map(|(why, fix)| Blocked { why, fix }),
+        blocked: work.blocked.as_ref().map(|refusal| Blocked::new(refusal, typed)),
         rolled_back: work.rolled_back.as_deref(),
-        degraded: &work.degraded,
+        degraded: &work.latest.degraded,
         place: place(work, root),
-        standing: standing(work),
-        is_begun: true,
         began: begun.and_then(|record| some(&record.notes)),
     }
 }
@@ -183,8 +180,7 @@ fn place(work: &LaneWork, root: &str) -> Option<String> {
     }
     let dir = Path::new(&work.dir);
     let dir = dir.strip_prefix(root).unwrap_or(dir).to_string_lossy();
-    let at =
-        if work.ready && !work.removed { format!(" in {}", sanitize(&dir)) } else { String::new() };
+    let at = if work.has_workspace() { format!(" in {}", sanitize(&dir)) } else { String::new() };
     let stage = standing(work).map(|(stage, status)| format!(", {stage} {}", status.as_str()));
     let stage = stage.unwrap_or_default();
     Some(format!("branch {}{at}{stage}", sanitize(&work.branch)))
@@ -195,6 +191,7 @@ fn place(work: &LaneWork, root: &str) -> Option<String> {
 mod tests {
     use piton_core::LanePath;
     use piton_core::lane_event::{LaneMerged, MergeIntended};
+    use piton_core::lane_state::{Committed, Landed, LaneProgress, Latest};
 
     use super::*;
 
@@ -224,25 +221,22 @@ mod tests {
             to: "b".repeat(40),
         };
         assert_eq!(said(LaneWork::default()), "");
-        assert_eq!(
-            said(LaneWork { merging: Some(merging), ..LaneWork::default() }),
-            "merging into main"
-        );
+        let committed = Committed { commit: "b".repeat(40), tree: "t".repeat(40), changed: true };
+        let on_its_way = LaneProgress::Merging { committed, intent: merging };
+        let at = |progress| LaneWork { progress, ..LaneWork::default() };
+        assert_eq!(said(at(on_its_way)), "merging into main");
         let url = Some("https://x/1".to_owned());
         assert_eq!(
             said(LaneWork { pull_request: url.clone(), ..LaneWork::default() }),
-            "waits for its pull request https://x/1"
+            "waiting for its pull request https://x/1"
         );
         let merged = |by, to: Option<String>| {
             let merged = LaneMerged { lane: path(), by, from: None, to, note: String::new() };
-            said(LaneWork {
-                merged: Some(merged),
-                pull_request: url.clone(),
-                ..LaneWork::default()
-            })
+            let progress = LaneProgress::Merged(Landed { merged, committed: None });
+            said(LaneWork { pull_request: url.clone(), ..at(progress) })
         };
         assert_eq!(merged(MergedBy::Queue, Some("b".repeat(40))), "merged as bbbbbbbbbb");
-        assert_eq!(merged(MergedBy::Kept, None), "stays on lane/P/a");
+        assert_eq!(merged(MergedBy::Kept, None), "kept on lane/P/a");
         assert_eq!(merged(MergedBy::Nothing, None), "nothing to merge");
         let in_place = LaneState { work: Some(Box::default()), ..LaneState::default() };
         assert_eq!(way(&in_place), None);
@@ -252,8 +246,10 @@ mod tests {
     fn place_and_what_is_not_captured_are_named() {
         let missed = |n: u32| Missed { path: format!("{n}.bin"), why: "too large".to_owned() };
         let degraded = (0..5).map(missed).collect();
-        let found = lane(LaneWork { ready: true, degraded, ..LaneWork::default() });
-        let work = work(&found, "/r");
+        let latest = Latest { degraded, ..Latest::default() };
+        let progress = LaneProgress::Working { conflict: None };
+        let found = lane(LaneWork { progress, latest, ..LaneWork::default() });
+        let work = work(&found, "/r", &Place::default());
         assert_eq!(work.place.as_deref().unwrap(), "branch lane/P/a in .worktrees/P/a");
         let text = work.missed().unwrap();
         assert!(text.ends_with("2.bin (too large), 2 more"), "{text}");

@@ -4,21 +4,18 @@
 //! commands that are to be typed: whoever works on another folder than the one they stand in gave a
 //! `-C`, and has to give it again.
 
-use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::path::Path;
 use std::sync::LazyLock;
 
 use jiff::tz::TimeZone;
 use piton_core::Timestamp;
+use piton_core::refusal::{Part, Refusal, Remedy};
 use piton_core::shell::quoted;
+
 use serde::{Serialize, Serializer};
 
-/// What the commands are called by.
-const NAME: &str = "piton ";
-
-/// What may stand before a command that is to be typed; so may the beginning of a line.
-const BEFORE: [&str; 7] = ["`", "(", "&& ", ": ", "  ", "then ", "⏸ "];
+use crate::text::sanitize;
 
 /// Where a person reads.
 #[derive(Debug)]
@@ -27,8 +24,6 @@ pub struct Place {
     zone: LazyLock<TimeZone>,
     /// The option that names the folder, for a shell; empty where the person stands in it.
     option: String,
-    /// The names of all commands.
-    commands: Vec<String>,
 }
 
 impl Default for Place {
@@ -40,46 +35,47 @@ impl Default for Place {
 impl Place {
     /// A place with its time zone, in the folder that is worked on.
     pub fn new(zone: fn() -> TimeZone) -> Self {
-        Self { zone: LazyLock::new(zone), option: String::new(), commands: Vec::new() }
+        Self { zone: LazyLock::new(zone), option: String::new() }
     }
 
-    /// The same in another folder than `dir`, which is worked on; `commands` are all there are.
+    /// The same in another folder than `dir`, which is worked on.
     #[must_use]
-    pub fn outside(mut self, dir: &Path, commands: Vec<String>) -> Self {
+    pub fn outside(mut self, dir: &Path) -> Self {
         self.option = format!("-C {} ", quoted(&dir.to_string_lossy()));
-        self.commands = commands;
         self
     }
 
-    /// A command as it is to be typed here.
+    /// A command as it is typed here.
     pub fn piton(&self, arguments: impl Display) -> String {
-        format!("{NAME}{}{arguments}", self.option)
+        format!("piton {}{arguments}", self.option)
     }
 
-    /// A sentence of somebody else with the commands in it as they are to be typed: those in
-    /// backquotes, or alone on their side of a line.
-    pub fn told<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.option.is_empty() {
-            return text.into();
+    /// Why something is not done and what to do about it, with commands as they are typed here.
+    pub fn refusal(&self, refusal: &Refusal) -> String {
+        let mut text = sanitize(&refusal.cause);
+        for (number, remedy) in refusal.remedies.iter().enumerate() {
+            text.push_str(if number == 0 { "; " } else { ", or " });
+            text.push_str(&self.remedy(remedy));
         }
-        let mut out = String::with_capacity(text.len());
-        let mut rest = 0;
-        for (at, _) in text.match_indices(NAME) {
-            let after = at + NAME.len();
-            let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
-            let word = text[after..].split(|c: char| !c.is_ascii_lowercase()).next();
-            let is_command = word.is_some_and(|word| self.commands.iter().any(|c| c == word));
-            let is_meant = line.is_empty() || BEFORE.iter().any(|before| line.ends_with(before));
-            // It goes to its folder by itself.
-            let is_there = line.ends_with("&& ") && line.contains("cd ");
-            if is_command && is_meant && !is_there {
-                out.push_str(&text[rest..after]);
-                out.push_str(&self.option);
-                rest = after;
-            }
+        text
+    }
+
+    /// Something to do, on one line, with commands as they are typed here.
+    pub fn remedy(&self, remedy: &Remedy) -> String {
+        remedy.0.iter().map(|part| self.part(part, sanitize)).collect()
+    }
+
+    /// The same for words of ours, which may have several lines.
+    pub fn text(&self, text: &Remedy) -> String {
+        text.0.iter().map(|part| self.part(part, str::to_owned)).collect()
+    }
+
+    fn part(&self, part: &Part, clean: fn(&str) -> String) -> String {
+        match part {
+            Part::Words(words) => clean(words),
+            Part::Piton(arguments) => format!("`{}`", self.piton(clean(arguments))),
+            Part::Shell(text) | Part::Option(text) => format!("`{}`", clean(text)),
         }
-        out.push_str(&text[rest..]);
-        out.into()
     }
 
     /// What the clock on the wall is ahead of UTC at a time, in seconds.
@@ -135,6 +131,8 @@ fn instant(at: Timestamp) -> jiff::Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use piton_core::remedy;
+
     use super::*;
 
     #[test]
@@ -157,32 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn commands_get_the_folder_and_nothing_else_changes() {
-        let commands = ["resume", "retry", "abort", "show", "run"].map(str::to_owned).to_vec();
-        let place = Place::default().outside(Path::new("../my project"), commands);
+    fn commands_get_the_folder_and_words_do_not() {
+        let place = Place::default().outside(Path::new("../my project"));
         assert_eq!(place.piton("resume r"), "piton -C '../my project' resume r");
-        for (text, told) in [
-            ("piton resume r", "piton -C '../my project' resume r"),
-            ("then `piton resume`", "then `piton -C '../my project' resume`"),
-            (
-                "  next: piton retry r P/a && piton resume r\n    or: piton abort r",
-                "  next: piton -C '../my project' retry r P/a && piton -C '../my project' resume r\n    \
-                 or: piton -C '../my project' abort r",
-            ),
-            ("raise it, then piton resume r", "raise it, then piton -C '../my project' resume r"),
-            ("(piton show r/P lists them)", "(piton -C '../my project' show r/P lists them)"),
-        ] {
-            assert_eq!(place.told(text), told);
-            assert_eq!(place.told(told), told, "again is the same");
-        }
-        for text in [
-            "cd /srv/project && piton run plan.toml --resume",
-            "only a newer piton knows",
-            "`piton --help` lists all commands",
-            "`piton.toml` is not used",
-            "the piton resume",
-        ] {
-            assert_eq!(place.told(text), text);
-        }
+        let remedy =
+            remedy![Words "a newer piton resume: ", Piton "resume r", Words "\n", Shell "ls"];
+        let typed = "a newer piton resume: `piton -C '../my project' resume r`";
+        assert_eq!(place.remedy(&remedy), format!("{typed}`ls`"));
+        assert_eq!(place.text(&remedy), format!("{typed}\n`ls`"));
     }
 }

@@ -1,11 +1,10 @@
 //! What a rollback, restore or undo would change: files, branches, base, approvals.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use piton_core::event::RewindKind;
 use piton_core::lane::Stage;
-use piton_core::shell::git;
-use piton_core::text::short;
+use piton_core::text::{first_few, short};
 use piton_core::{GateRef, LanePath};
 use serde::Serialize;
 
@@ -28,9 +27,7 @@ shapes! {
         cut_short: Option<String>,
         /// Who drives the run, and ends first.
         driven_by: Option<String>,
-        rooms: Vec<Room>,
-        /// HEAD of the project's folder, which stays although it moved since the checkpoint.
-        head: Option<HeadLeft>,
+        workspaces: Vec<MadeWorkspace>,
         base: Vec<Base>,
         /// Lanes whose steps run again.
         runs_again: Vec<LanePath>,
@@ -43,16 +40,14 @@ shapes! {
 
     /// What happens to one work tree.
     #[derive(Default)]
-    Room {
+    MadeWorkspace {
         lane: Option<LanePath>, worktree_comes_back: bool, worktree_goes: Option<String>,
         #[serde(flatten)] files: Files, kept: Vec<Kept>,
         /// What the checkpoint does not hold and is not there now.
         lacking: Vec<Kept>,
-        /// Large files that become what git has of them.
+        /// Large files that git restores.
         large: Vec<String>,
-        exchanged: Vec<Exchanged>, branch: Option<Branch>,
-        /// Where large files go that are there now.
-        #[serde(skip)] aside: String,
+        branch: Option<Branch>,
     }
 
     /// The files that change.
@@ -66,21 +61,11 @@ shapes! {
     /// A path that stays, or stays away, and why.
     Kept { path: String, why: String }
 
-    /// A large file that was set aside and comes back, or went and goes again.
-    Exchanged { path: String, comes_back: bool }
-
     /// Where the branch of a lane goes.
     Branch {
         name: String, from: Option<String>,
         /// Nowhere: it is deleted.
         to: Option<String>,
-    }
-
-    /// HEAD moved since the checkpoint.
-    HeadLeft {
-        was: String, stays: String,
-        /// Whether all that came since may go: nothing that a run merged is among it.
-        #[serde(skip)] resets: bool,
     }
 
     /// What happens to the branch that a lane was merged to.
@@ -136,18 +121,6 @@ impl Files {
     }
 }
 
-impl fmt::Display for HeadLeft {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (then, now) = (short(&self.was), short(&self.stays));
-        write!(f, "  stays   HEAD at {now} (it was at {then}; commits are not taken back")?;
-        if self.resets {
-            let reset = git(None, &["reset", &then]);
-            write!(f, ": `{reset}` does that and leaves the files")?;
-        }
-        f.write_str(")")
-    }
-}
-
 /// How a branch goes on.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -167,26 +140,23 @@ impl RewindPlan {
     pub fn render(&self, place: &Place) -> String {
         let mut out = String::new();
         if let Some(words) = &self.cut_short {
-            let _ = writeln!(out, "{words}, and so does this command, before anything else");
+            let _ = writeln!(out, "{words}; this command finishes it first");
         }
         let run = &self.run_id;
         if let Some(driver) = &self.driven_by {
             let _ = writeln!(
                 out,
-                "run {run} is driven by {driver}: it ends first, and so do its steps"
+                "run {run} is driven by {driver}, which is ended first, with its steps"
             );
         }
-        self.rooms.iter().for_each(|room| room.tell(&mut out));
-        if let Some(head) = &self.head {
-            let _ = writeln!(out, "{head}");
-        }
+        self.workspaces.iter().for_each(|workspace| workspace.tell(&mut out));
         for base in &self.base {
             let lane = &base.lane;
             if self.to_the_start {
                 let start = Stage::BeforeLaneStart;
                 let _ = writeln!(
                     out,
-                    "{lane}: it is merged, so it goes back to {start}, and all its steps run again"
+                    "{lane}: it is merged, so it goes back to {start} and all its steps run again"
                 );
             }
             let _ = writeln!(out, "{lane}: {}", base.words(self.kind));
@@ -195,8 +165,8 @@ impl RewindPlan {
                 let restore = format!("restore {lane}@before_lane_start --run {run} --to DIR");
                 let _ = writeln!(
                     out,
-                    "{lane}: it began with uncommitted changes of yours, which got to base with it \
-                     and leave the work tree now; `{}` puts the files with them into a folder",
+                    "{lane}: it started with your uncommitted changes, which were merged with it \
+                     and now leave the work tree; `{}` writes the files with them to a folder",
                     place.piton(restore)
                 );
             }
@@ -204,7 +174,7 @@ impl RewindPlan {
         for (gate, name) in &self.gates {
             let how = match gate {
                 gate if self.approvals_taken_back.contains(gate) => {
-                    "is taken back: you are asked again"
+                    "is taken back; you will be asked again"
                 }
                 gate if self.approvals_that_come_back.contains(gate) => "comes back",
                 _ => continue,
@@ -212,8 +182,9 @@ impl RewindPlan {
             let name = sanitize(name);
             let _ = writeln!(out, "gate \"{name}\" ({gate}): its approval {how}");
         }
-        for lane in &self.runs_again {
-            let _ = writeln!(out, "{lane}: its steps after that point run again");
+        let again = self.runs_again.iter().map(ToString::to_string);
+        if let Some(lanes) = first_few(again, PATHS_NAMED_MAX) {
+            let _ = writeln!(out, "later steps run again in {lanes}");
         }
         out
     }
@@ -224,7 +195,7 @@ impl Base {
         let branch = &self.branch;
         let commit = |commit: &Option<String>| commit.as_deref().map(short).unwrap_or_default();
         let what = match kind {
-            RewindKind::Undo => "undoes what was done to it there",
+            RewindKind::Undo => "undoes that",
             _ => "takes back what it merged",
         };
         match self.how {
@@ -235,19 +206,19 @@ impl Base {
             BaseMove::Move => {
                 format!("{branch} moves from {} to {}", commit(&self.from), commit(&self.to))
             }
-            BaseMove::Stays => format!("{branch} stays: nothing of it is there any more"),
+            BaseMove::Stays => format!("{branch} stays: it no longer has the change"),
             BaseMove::Refused => format!("a commit on {branch} cannot be made"),
         }
     }
 }
 
-impl Room {
+impl MadeWorkspace {
     /// Whether anything of it changes.
     pub fn changes(&self) -> bool {
         let moves = |branch: &Branch| branch.from != branch.to;
         self.worktree_comes_back
             || self.worktree_goes.is_some()
-            || self.files.count() + self.large.len() + self.exchanged.len() > 0
+            || self.files.count() + self.large.len() > 0
             || self.branch.as_ref().is_some_and(moves)
     }
 
@@ -258,26 +229,18 @@ impl Room {
         let _ = match &self.worktree_goes {
             Some(dir) => writeln!(
                 out,
-                "{name}: its worktree {dir} is removed, with all that is in it\n  \
-                 an undo brings it back, without the files that git ignores"
+                "{name}: its worktree {dir} is removed\n  \
+                 undo restores it, except for files that git ignores"
             ),
-            None if self.worktree_comes_back => writeln!(out, "{name}: its worktree comes back"),
+            None if self.worktree_comes_back => writeln!(out, "{name}: its worktree is restored"),
             None => writeln!(out, "{name}: {} {verb}", count(files, "file")),
         };
         self.files.tell(out);
-        let aside = &self.aside;
         list(out, &self.kept, |Kept { path, why }| format!("stays   {} ({why})", sanitize(path)));
         list(out, &self.lacking, |Kept { path, why }| {
-            format!("lacks   {} (not in the checkpoint: {why}; it stays away)", sanitize(path))
+            format!("lacks   {} (not in the checkpoint: {why}; not restored)", sanitize(path))
         });
-        list(out, &self.large, |path| {
-            let path = sanitize(path);
-            format!("large   {path} (becomes what git has of it; what is there goes to {aside})")
-        });
-        list(out, &self.exchanged, |Exchanged { path, comes_back }| {
-            let how = if *comes_back { "comes back from" } else { "goes to" };
-            format!("large   {} ({how} {aside})", sanitize(path))
-        });
+        list(out, &self.large, |path| format!("large   {} (restored by git)", sanitize(path)));
         if let Some(Branch { name, from, to }) = &self.branch {
             let from = from.as_deref().map(short);
             let _ = match (from, to.as_deref().map(short)) {

@@ -4,7 +4,7 @@
 
 use piton_core::Status;
 
-use crate::look::{DIM, Look, PLAIN, style_of};
+use crate::layout::{DIM, Layout, PLAIN, style_of};
 use crate::text::{Line, columns, cut, wrap};
 
 /// Fewest columns in which a shortened text still says something.
@@ -77,20 +77,24 @@ impl Row {
     }
 
     /// The line with all that stands below it, wrapped.
-    pub(crate) fn write(&self, out: &mut String, look: &Look) {
+    pub(crate) fn write(&self, out: &mut String, layout: &Layout) {
         let mut line = |indent: usize, symbol: &str, text: &str, whole: bool| {
             let text = format!("{:indent$}{symbol}{text}", "");
-            let text = if whole { text } else { wrap(&text, look.width, indent + HANG) };
+            let text = if whole { text } else { wrap(&text, layout.width, indent + HANG) };
             match self.status {
-                Some(status) if look.color && !symbol.is_empty() => {
-                    let symbol = look.symbol(status);
-                    out.push_str(&text.replacen(symbol, &look.paint(style_of(status), symbol), 1));
+                Some(status) if layout.color && !symbol.is_empty() => {
+                    let symbol = layout.symbol(status);
+                    out.push_str(&text.replacen(
+                        symbol,
+                        &layout.paint(style_of(status), symbol),
+                        1,
+                    ));
                 }
                 _ => out.push_str(&text),
             }
             out.push('\n');
         };
-        let symbol = self.status.map(|s| format!("{} ", look.symbol(s))).unwrap_or_default();
+        let symbol = self.status.map(|s| format!("{} ", layout.symbol(s))).unwrap_or_default();
         line(self.indent, &symbol, &self.text, false);
         for (words, whole) in &self.below {
             line(self.indent + 2, "", words, *whole);
@@ -98,40 +102,40 @@ impl Row {
     }
 
     /// The line alone, at most as wide as the look allows.
-    pub(crate) fn paint(&self, look: &Look) -> Line {
-        let mut left = look.width;
+    pub(crate) fn paint(&self, layout: &Layout) -> Line {
+        let mut left = layout.width;
         let mut out = String::new();
         let mut put = |style, text: &str, fewest: usize| {
             if left >= fewest.max(1) {
-                let shown = cut(text, left, look.ellipsis());
+                let shown = cut(text, left, layout.ellipsis());
                 left -= columns(&shown);
-                out.push_str(&look.paint(style, &shown));
+                out.push_str(&layout.paint(style, &shown));
             }
         };
         put(PLAIN, &" ".repeat(self.indent), 1);
         if let Some(status) = self.status {
-            put(style_of(status), look.symbol(status), 1);
+            put(style_of(status), layout.symbol(status), 1);
             put(PLAIN, " ", 1);
         }
         put(PLAIN, &self.text, 1);
         if !self.beside.trim().is_empty() {
             put(DIM, &format!(" {}", self.beside), 1 + BESIDE_COLUMNS_MIN);
         }
-        (out, look.width - left)
+        (out, layout.width - left)
     }
 }
 
 /// Leaves out lines until at most `height` remain; the last then says how many are missing.
-pub(crate) fn fit(mut rows: Vec<Row>, height: usize, look: &Look) -> Vec<Row> {
+pub(crate) fn fit(mut rows: Vec<Row>, height: usize, layout: &Layout) -> Vec<Row> {
     rows = without(rows, height, Rank::Output).0;
     if rows.len() <= height {
         return rows;
     }
-    let room = height.saturating_sub(1).max(1);
+    let workspace = height.saturating_sub(1).max(1);
     let (mut left_out, mut running) = (0, 0);
-    while rows.len() > room {
+    while rows.len() > workspace {
         let highest = rows.iter().map(|r| r.rank).max().unwrap_or(Rank::Header);
-        let (rest, gone) = without(rows, room, highest);
+        let (rest, gone) = without(rows, workspace, highest);
         rows = rest;
         left_out += gone.len();
         running += gone.iter().filter(|r| r.runs).count();
@@ -141,7 +145,7 @@ pub(crate) fn fit(mut rows: Vec<Row>, height: usize, look: &Look) -> Vec<Row> {
     }
     if height > 1 {
         let runs = if running > 0 { format!(", {running} running") } else { String::new() };
-        let more = format!("{} {left_out} more{runs}", look.ellipsis());
+        let more = format!("{} {left_out} more{runs}", layout.ellipsis());
         rows.push(Row::new(Rank::Header, 0, None, more));
     }
     rows
@@ -183,7 +187,7 @@ mod tests {
     fn what_stands_beside_gives_way_first() {
         let mut row = Row::new(Rank::Step, 2, Some(Status::Running), "x running, 12s".to_owned());
         row.beside = "the last line of output".to_owned();
-        let painted = |width| row.paint(&Look::plain(width)).0;
+        let painted = |width| row.paint(&Layout::plain(width)).0;
         assert_eq!(painted(80), "  ● x running, 12s the last line of output");
         assert_eq!(painted(27), "  ● x running, 12s the las…");
         assert_eq!(painted(22), "  ● x running, 12s");
@@ -202,9 +206,9 @@ mod tests {
             rows.push(row(Rank::LanePending, "p"));
             rows
         };
-        let look = Look::plain(80);
+        let layout = Layout::plain(80);
         let shown = |running, height| -> Vec<String> {
-            fit(rows(running), height, &look).into_iter().map(|r| r.paint(&look).0).collect()
+            fit(rows(running), height, &layout).into_iter().map(|r| r.paint(&layout).0).collect()
         };
         assert_eq!(shown(2, 6).len(), 6);
         assert_eq!(shown(2, 4), ["  head", "  s0", "  s1", "  p"]);

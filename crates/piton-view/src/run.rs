@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use piton_core::event::{Class, FileHash, ProtocolRef, RewindKind};
 use piton_core::evidence::Rerun;
 use piton_core::lane::TaskOf;
+use piton_core::refusal::Refusal;
 use piton_core::state::{GateState, LaneState, PhaseState, Progress, RunState, StepState, Used};
 use piton_core::summary::{
     current, lane_status, may_act, phase_status, run_status, standing, step_status,
@@ -19,7 +20,7 @@ use piton_protocols::{Blocker, TABLE, blockers};
 use serde::Serialize;
 
 use crate::lane::{Way, Work, way, work};
-use crate::left::{Leftover, Moved};
+use crate::leftover::{Leftover, Moved};
 use crate::place::{At, Place};
 use crate::shape::shapes;
 use crate::text::sanitize;
@@ -35,10 +36,9 @@ shapes! {
     Seen<'a> {
         run_id: &'a str, seq: u64, driver: Option<Driver>,
         /// Finished steps whose evidence is gone.
+        #[serde(skip)]
         rerun: &'a [Rerun],
         left: &'a [Leftover], moved: &'a [Moved],
-        /// What snapshots of all runs take here; not asked where it is not to be said.
-        snapshot_bytes: Option<u64>,
         now: Timestamp, #[serde(skip)] place: &'a Place,
     }
 
@@ -50,7 +50,7 @@ shapes! {
         rerun: Vec<Again<'a>>, parked_until: Option<At>, driver: Option<Driver>,
         used: &'a Used, checkpoints: Vec<Checkpoint<'a>>, created_at: At, updated_at: At,
         seq: u64, epoch: u64, fix_tasks: Vec<Blocker>, rewinding: Option<&'a str>,
-        snapshot_bytes: Option<u64>, left: &'a [Leftover], moved: &'a [Moved],
+        left: &'a [Leftover], moved: &'a [Moved],
         #[serde(skip)] state: &'a RunState, #[serde(skip)] now: Timestamp,
         #[serde(skip)] place: &'a Place,
     }
@@ -99,8 +99,8 @@ impl<'a> Seen<'a> {
     pub fn by_driver(state: &'a RunState, now: Timestamp, place: &'a Place) -> Self {
         let run_id = run_id(state);
         let driver = state.driven.then(|| Driver { alive: true, ..Driver::default() });
-        let (rerun, left, moved, snapshot_bytes) = (&[], &[], &[], None);
-        Self { run_id, seq: 0, driver, rerun, left, moved, snapshot_bytes, now, place }
+        let (rerun, left, moved) = (&[], &[], &[]);
+        Self { run_id, seq: 0, driver, rerun, left, moved, now, place }
     }
 }
 
@@ -122,10 +122,11 @@ pub enum Waiting<'a> {
 impl<'a> RunView<'a> {
     /// What a run looks like.
     pub fn new(state: &'a RunState, seen: Seen<'a>) -> Self {
-        let Seen { run_id, seq, driver, rerun, left, moved, snapshot_bytes, now, place } = seen;
+        let Seen { run_id, seq, driver, rerun, left, moved, now, place } = seen;
         let status = run_status(state, driver.as_ref().is_some_and(|d| d.alive));
         let again: HashMap<_, _> = rerun.iter().map(|r| (&r.step, r.reason.as_str())).collect();
-        let phases = state.phases.iter().map(|p| phase(state, p, status, &again)).collect();
+        let phases =
+            state.phases.iter().map(|p| phase(state, p, (status, place), &again)).collect();
         let mut view = Self {
             run_id,
             title: &state.title,
@@ -149,7 +150,6 @@ impl<'a> RunView<'a> {
             epoch: state.epoch,
             fix_tasks: blockers(TABLE, state),
             rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
-            snapshot_bytes,
             left,
             moved,
             state,
@@ -186,9 +186,22 @@ impl<'a> RunView<'a> {
         failed.map(|(lane, step)| (lane.step(step.id), step.state))
     }
 
-    /// Lanes that can't go on before a person acts.
+    /// Lanes that need you.
     pub fn blocked(&self) -> impl Iterator<Item = &Lane<'a>> {
         self.lanes().filter(|lane| lane.work.blocked.is_some())
+    }
+
+    /// The same, those that the same refusal blocks together.
+    pub fn blocks(&self) -> Vec<(Vec<&LanePath>, &'a Refusal)> {
+        let mut groups: Vec<(Vec<&LanePath>, &Refusal)> = Vec::new();
+        for lane in self.lanes() {
+            let Some(blocked) = &lane.work.blocked else { continue };
+            match groups.iter_mut().find(|(_, refusal)| *refusal == blocked.refusal) {
+                Some((lanes, _)) => lanes.push(&lane.path),
+                None => groups.push((vec![&lane.path], blocked.refusal)),
+            }
+        }
+        groups
     }
 
     /// How many steps are over, and how many there are.
@@ -279,7 +292,7 @@ type Reasons<'a> = HashMap<&'a StepPath, &'a str>;
 fn phase<'a>(
     state: &'a RunState,
     phase: &'a PhaseState,
-    run: Status,
+    (run, place): (Status, &Place),
     again: &Reasons<'a>,
 ) -> Phase<'a> {
     let runs = phase.lanes.iter().any(LaneState::is_running);
@@ -287,7 +300,7 @@ fn phase<'a>(
     Phase {
         id: &phase.id,
         status: standing(phase_status(state, phase), run, runs, acts),
-        lanes: phase.lanes.iter().map(|l| lane(state, phase, l, run, again)).collect(),
+        lanes: phase.lanes.iter().map(|l| lane(state, phase, l, (run, place), again)).collect(),
         driven_ms: phase.driven_ms,
     }
 }
@@ -296,7 +309,7 @@ fn lane<'a>(
     state: &'a RunState,
     phase: &'a PhaseState,
     lane: &'a LaneState,
-    run: Status,
+    (run, place): (Status, &Place),
     again: &Reasons<'a>,
 ) -> Lane<'a> {
     let status = lane_status(state, phase, lane);
@@ -321,7 +334,7 @@ fn lane<'a>(
         status: standing(status, run, lane.is_running(), may_act(lane)),
         steps: lane.steps.iter().map(step).collect(),
         task_of: lane.task.as_ref(),
-        work: work(lane, &state.root),
+        work: work(lane, &state.root, place),
         path,
         way: way(lane),
         has_gate: lane.gate.is_some(),
@@ -359,6 +372,8 @@ mod tests {
     use piton_core::lane_state::LaneWork;
     use serde_json::json;
 
+    use piton_core::evidence::Stale;
+
     use super::*;
     use crate::fixture::{seen, state};
 
@@ -372,8 +387,11 @@ mod tests {
     fn the_documented_keys_are_there() {
         let mut state = state();
         state.phases[0].lanes[1].steps[0].rerun = Some("asked for".to_owned());
-        let rerun =
-            [Rerun { step: StepPath::new("P1", "A", "fetch"), reason: "artifact x".to_owned() }];
+        let rerun = [Rerun {
+            step: StepPath::new("P1", "A", "fetch"),
+            stale: Stale::ArtifactChanged,
+            reason: "artifact x".to_owned(),
+        }];
         let value = json(&state, true, &rerun);
         assert_eq!(value["run_id"], "r-1");
         assert_eq!(value["plan"], "plan.toml");

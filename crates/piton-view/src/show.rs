@@ -16,7 +16,7 @@ use serde::Serialize;
 pub use point::{Point, PointView, Snapshot};
 pub use step::{Happened, StepView, take};
 
-use crate::look::Look;
+use crate::layout::Layout;
 use crate::place::At;
 use crate::run::{Checkpoint, Lane, Phase, RunView};
 use crate::shape::shapes;
@@ -131,7 +131,7 @@ impl fmt::Display for Ticked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (gates, by) = (sanitize(&self.gates.join(", ")), sanitize(&self.by));
         let hash = self.document.as_ref().map(Sha::short).unwrap_or_default();
-        let counts = if self.counts { "" } else { "; does not count by itself" };
+        let counts = if self.counts { "" } else { "; it does not count by itself" };
         writeln!(f, "ticked {gates}: {by}, seen at {}, document {hash}{counts}", self.at)
     }
 }
@@ -233,9 +233,9 @@ impl<'a> FullRun<'a> {
     }
 
     /// For people.
-    pub fn render(&self, look: &Look) -> String {
+    pub fn render(&self, layout: &Layout) -> String {
         let Self { view, root, logs, .. } = self;
-        let mut out = tree::render(view, look);
+        let mut out = tree::render(view, layout);
         let hash = self.plan_hash.map(|h| format!(" (sha256 {})", h.short())).unwrap_or_default();
         let _ = writeln!(out, "\nplan   {}{hash}", sanitize(view.plan));
         if let Some(spec) = self.spec {
@@ -246,12 +246,12 @@ impl<'a> FullRun<'a> {
         if let Some(head) = self.head {
             let _ = writeln!(out, "head   {head}");
         }
-        let _ = writeln!(out, "begun  {}", view.place.local(view.created_at.0));
+        let _ = writeln!(out, "start  {}", view.place.local(view.created_at.0));
         let _ = writeln!(out, "logs   {}", logs.display());
         for gate in &self.gates {
             let how = match (gate.asked_at, gate.approved) {
                 (None, _) => "not reached".to_owned(),
-                (Some(at), None) => format!("waits since {}", view.place.local(at.0)),
+                (Some(at), None) => format!("waiting since {}", view.place.local(at.0)),
                 _ => "decided".to_owned(),
             };
             let _ = writeln!(out, "gate   {} \"{}\": {how}", gate.gate, sanitize(&gate.name));
@@ -267,15 +267,21 @@ impl<'a> FullRun<'a> {
             let all = view.place.piton("show --json");
             let _ = writeln!(out, "snapshot {older} older ones (`{all}` has them all)");
         }
+        let mut last = "";
         for point in self.snapshots.iter().skip(older) {
-            let _ = writeln!(out, "snapshot {}", point.line(view.place));
+            // Most attempts find the files as the one before left them.
+            if point.commit != last || !point.name.ends_with(".before") {
+                let _ = writeln!(out, "snapshot {}", point.line(view.place));
+            }
+            last = &point.commit;
         }
         if let Some(Costs { objects, bytes }) = self.snapshot_costs {
             let bytes = size(bytes);
             let _ = writeln!(out, "snapshots take {bytes} ({objects} objects of their own)");
         }
         out.push_str("budgets used\n");
-        for Budget { name, used, limit } in &self.budgets {
+        let unused = |budget: &&Budget| matches!(&*budget.used, "0" | "$0.00");
+        for Budget { name, used, limit } in self.budgets.iter().filter(|b| !unused(b)) {
             let _ = writeln!(out, "  {name:14} {used} of {limit}");
         }
         out

@@ -67,13 +67,13 @@ pub fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
-    let room = width.saturating_sub(columns(ellipsis));
+    let workspace = width.saturating_sub(columns(ellipsis));
     let mut used = 0;
     let mut short: String = text
         .chars()
         .take_while(|c| {
             used += c.width().unwrap_or(0);
-            used <= room
+            used <= workspace
         })
         .collect();
     if columns(ellipsis) <= width {

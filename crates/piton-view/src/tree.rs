@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use piton_core::budget::size;
 use piton_core::plan::{IMPLICIT_LANE, IMPLICIT_STEP};
 use piton_core::state::Progress;
 use piton_core::{Millis, Status, StepPath};
 
-use crate::look::{Look, STRONG, style_of};
+use crate::lane::Blocked;
+use crate::layout::{Layout, STRONG, style_of};
 use crate::row::{HANG, Rank, Row};
 use crate::run::{Lane, Phase, RunView, Step};
 use crate::text::{count, sanitize, wrap};
@@ -30,7 +30,7 @@ const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 5..=24;
 #[derive(Clone, Copy)]
 pub struct Live<'a> {
     /// Colour, symbols, room.
-    pub look: &'a Look,
+    pub layout: &'a Layout,
     /// The last output of running steps.
     pub tail: &'a dyn Fn(&StepPath) -> Option<String>,
     /// How often each step is retried, where known.
@@ -38,12 +38,12 @@ pub struct Live<'a> {
 }
 
 /// Header and tree of a run, and what its repository says; every line ends in a newline.
-pub fn render(view: &RunView<'_>, look: &Look) -> String {
+pub fn render(view: &RunView<'_>, layout: &Layout) -> String {
     let mut tree = Tree { view, live: None, is_short: true, rows: Vec::new() };
     view.phases.iter().for_each(|phase| tree.phase(phase));
-    let mut out = header(view, look);
+    let mut out = header(view, layout);
     out.push('\n');
-    tree.rows.iter().for_each(|row| row.write(&mut out, look));
+    tree.rows.iter().for_each(|row| row.write(&mut out, layout));
     for moved in view.moved {
         let _ = writeln!(out, "base     {}", moved.words());
     }
@@ -58,7 +58,7 @@ pub fn subtree(
     view: &RunView<'_>,
     phase: &Phase<'_>,
     lane: Option<&Lane<'_>>,
-    look: &Look,
+    layout: &Layout,
 ) -> String {
     let mut tree = Tree { view, live: None, is_short: false, rows: Vec::new() };
     match lane {
@@ -66,7 +66,7 @@ pub fn subtree(
         Some(lane) => tree.lane(2, phase, lane),
     }
     let mut out = String::new();
-    tree.rows.iter().for_each(|row| row.write(&mut out, look));
+    tree.rows.iter().for_each(|row| row.write(&mut out, layout));
     out
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn live(view: &RunView<'_>, live: Live<'_>, is_short: bool) -> Vec<Ro
 }
 
 /// The header of a run: name, status, time, driver, and what to type if it stands still.
-pub fn header(view: &RunView<'_>, look: &Look) -> String {
+pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
     let RunView { status, now, place, state, .. } = view;
     let (over, all) = view.progress();
     let lives = view.driver_lives();
@@ -89,15 +89,15 @@ pub fn header(view: &RunView<'_>, look: &Look) -> String {
     let elapsed = end.since(state.created_at);
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
-        let text = wrap(&format!("{name:<8} {value}"), look.width, HANG);
-        let _ = writeln!(out, "{}", text.replacen(name, &look.paint(STRONG, name), 1));
+        let text = wrap(&format!("{name:<8} {value}"), layout.width, HANG);
+        let _ = writeln!(out, "{}", text.replacen(name, &layout.paint(STRONG, name), 1));
     };
     line("run", &format!("{} {}", sanitize(view.run_id), sanitize(view.title)));
     line("plan", &sanitize(view.plan));
-    let shown = format!("{} {status}", look.symbol(*status));
+    let shown = format!("{} {status}", layout.symbol(*status));
     let ago = now.since(state.last_at);
     let far = match (view.seq, elapsed) {
-        (0, _) => format!("nothing recorded yet, created {ago} ago"),
+        (0, _) => "not started".to_owned(),
         (_, Millis(0)) => format!("{over}/{all} steps, last event {ago} ago"),
         _ => format!("{over}/{all} steps, elapsed {elapsed}, last event {ago} ago"),
     };
@@ -113,7 +113,7 @@ pub fn header(view: &RunView<'_>, look: &Look) -> String {
         Some(driver) => {
             line("driver", &format!("none ({} is gone)", sanitize(&driver.to_string())));
         }
-        None => line("driver", "none"),
+        None => {}
     }
     if let Some(words) = view.cut_short().filter(|_| !lives) {
         line("note", &words);
@@ -127,14 +127,10 @@ pub fn header(view: &RunView<'_>, look: &Look) -> String {
     if !lives && !status.is_final() {
         // A command is there to be copied: it is not wrapped.
         if let Some(command) = view.next_standing() {
-            let _ = writeln!(out, "{}     {command}", look.paint(STRONG, "next"));
+            let _ = writeln!(out, "{}     {command}", layout.paint(STRONG, "next"));
         }
     }
-    if let Some(bytes) = view.snapshot_bytes.filter(|bytes| *bytes > 0) {
-        let disk = format!("disk     {} of snapshots, of all runs", size(bytes));
-        let _ = writeln!(out, "{}", wrap(&disk, look.width, HANG));
-    }
-    out.replacen(&shown, &look.paint(style_of(*status), &shown), 1)
+    out.replacen(&shown, &layout.paint(style_of(*status), &shown), 1)
 }
 
 struct Tree<'a> {
@@ -163,8 +159,8 @@ impl Tree<'_> {
         };
         let mut row = Row::new(rank, 0, Some(status), text);
         self.gate(&mut row, phase.id);
-        if let (Some(Live { look, .. }), Rank::Phase) = (self.live, rank) {
-            row.beside = bar(over, all, look);
+        if let (Some(Live { layout, .. }), Rank::Phase) = (self.live, rank) {
+            row.beside = bar(over, all, layout);
         }
         self.rows.push(row);
         let (watched, at_work) = (self.live.is_some(), rank == Rank::Phase);
@@ -195,7 +191,9 @@ impl Tree<'_> {
             work.place.iter().for_each(|place| row.below(place.clone()));
             work.began.iter().for_each(|notes| row.below(format!("began: {}", sanitize(notes))));
         }
-        work.blocked.iter().for_each(|blocked| row.say(blocked.to_string(), false));
+        if let Some(blocked) = &work.blocked {
+            row.say(self.blocked(lane, blocked), false);
+        }
         work.missed().into_iter().for_each(|missed| row.below(missed));
         if lane.has_gate {
             self.gate(&mut row, &lane.path.to_string());
@@ -217,6 +215,17 @@ impl Tree<'_> {
             for task in phase.tasks_at(lane.id, step.id) {
                 self.lane(at + 4, phase, task);
             }
+        }
+    }
+
+    /// Why a lane is blocked; what blocks several lanes is said of the first.
+    fn blocked(&self, lane: &Lane<'_>, blocked: &Blocked<'_>) -> String {
+        let is_same = |other: &&Lane<'_>| {
+            other.work.blocked.as_ref().is_some_and(|b| b.refusal == blocked.refusal)
+        };
+        match self.view.lanes().find(is_same) {
+            Some(first) if first.path != lane.path => format!("blocked like {}", first.path),
+            _ => format!("blocked: {}", self.view.place.refusal(blocked.refusal)),
         }
     }
 
@@ -257,7 +266,7 @@ impl Tree<'_> {
             }
             None => {
                 let asked = self.view.now.since(gate.asked_at);
-                row.below(format!("gate \"{name}\" waits for a person, asked {asked} ago"));
+                row.below(format!("gate \"{name}\" is waiting for a person, asked {asked} ago"));
                 let approve = format_args!("approve {} {place}", self.view.run_id);
                 row.say(self.view.place.piton(approve), true);
                 // A question to a person is not left out.
@@ -287,7 +296,7 @@ impl Tree<'_> {
             return self.rows.push(row);
         };
         let output = sanitize(&output);
-        if live.look.width >= OUTPUT_BESIDE_COLUMNS_MIN {
+        if live.layout.width >= OUTPUT_BESIDE_COLUMNS_MIN {
             row.beside = output;
             self.rows.push(row);
         } else {
@@ -343,17 +352,17 @@ fn is_told(step: &Step<'_>) -> bool {
 }
 
 /// How far something is, for the eye.
-fn bar(over: usize, all: usize, look: &Look) -> String {
-    let columns = (look.width / 4).clamp(*BAR_COLUMNS.start(), *BAR_COLUMNS.end());
+fn bar(over: usize, all: usize, layout: &Layout) -> String {
+    let columns = (layout.width / 4).clamp(*BAR_COLUMNS.start(), *BAR_COLUMNS.end());
     let (full, empty, open, close) =
-        if look.unicode { ("█", "░", "", "") } else { ("#", "-", "[", "]") };
+        if layout.unicode { ("█", "░", "", "") } else { ("#", "-", "[", "]") };
     let filled = (over * columns).checked_div(all).unwrap_or(0);
     format!("{open}{}{}{close}", full.repeat(filled), empty.repeat(columns - filled))
 }
 
 #[cfg(test)]
 mod tests {
-    use piton_core::evidence::Rerun;
+    use piton_core::evidence::{Rerun, Stale};
     use piton_core::state::StepState;
     use piton_core::{RunState, StepPath, Timestamp};
 
@@ -363,13 +372,13 @@ mod tests {
     use crate::run::Seen;
     use crate::text::columns;
 
-    fn drawn(state: &RunState, lives: bool, look: &Look) -> String {
-        render(&RunView::new(state, seen(&Place::default(), lives)), look)
+    fn drawn(state: &RunState, lives: bool, layout: &Layout) -> String {
+        render(&RunView::new(state, seen(&Place::default(), lives)), layout)
     }
 
     #[test]
     fn a_run_at_work_is_told_in_full() {
-        let text = drawn(&state(), true, &Look::plain(80));
+        let text = drawn(&state(), true, &Layout::plain(80));
         assert_eq!(
             text,
             "run      r-1 Authentication\n\
@@ -385,7 +394,7 @@ mod tests {
              \x20 ○ B pending\n\
              \x20   ○ work pending\n\
              ⏸ P2 waiting, 0/1\n\
-             \x20 gate \"Spec approval\" waits for a person, asked 15.0s ago\n\
+             \x20 gate \"Spec approval\" is waiting for a person, asked 15.0s ago\n\
              \x20 piton approve r-1 P2\n\
              \x20 ⏸ main waiting\n\
              \x20   ○ work pending\n"
@@ -401,9 +410,9 @@ mod tests {
         let step = StepState { progress: waits, ..failed("build") };
         state.phases[0].lanes[0].steps[1] = step;
         state.ended = Some(Status::Cancelled);
-        let text = drawn(&state, false, &Look::plain(80));
+        let text = drawn(&state, false, &Layout::plain(80));
         let whole = "⊗ P1 cancelled, 1/4\n  ⊗ A cancelled\n    ✓ fetch complete, 1m 05s, 1 artifact\n    \
-             ⊗ build cancelled, 1.5s, 2 attempts\n      exit 7: the linker said no\n    \
+             ⊗ build cancelled, 1.5s, 2 attempts\n      the linker said no\n    \
              ○ pack pending\n  ○ B pending\n    ○ work pending\n⊗ P2 cancelled, 0/1\n  \
              gate \"Spec approval\" was not decided\n";
         assert!(text.contains(whole), "{text}");
@@ -411,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_dead_driver_is_said_with_the_way_on() {
-        let text = drawn(&state(), false, &Look::plain(80));
+        let text = drawn(&state(), false, &Layout::plain(80));
         assert!(text.contains("↯ interrupted"), "{text}");
         assert!(text.contains("driver   none (process 42 on box is gone)\n"), "{text}");
         assert!(text.contains("next     piton resume r-1\n"), "{text}");
@@ -426,7 +435,7 @@ mod tests {
         state.last_at = Timestamp(16_000);
         let place = Place::default();
         let seen = Seen { driver: None, ..seen(&place, false) };
-        let text = header(&RunView::new(&state, seen), &Look::plain(80));
+        let text = header(&RunView::new(&state, seen), &Layout::plain(80));
         assert!(text.contains("elapsed 5.0s, last event 1.0s ago"), "{text}");
     }
 
@@ -435,28 +444,27 @@ mod tests {
         let mut state = state();
         state.phases[0].lanes[1] = lane("B", vec![failed("work")]);
         let rerun = [Rerun {
+            stale: Stale::ArtifactMissing,
             step: StepPath::new("P1", "A", "fetch"),
             reason: "artifact a.txt is missing".to_owned(),
         }];
         let place = Place::default();
         let view = RunView::new(&state, Seen { rerun: &rerun, ..seen(&place, false) });
-        let text = subtree(&view, &view.phases[0], None, &Look::plain(80));
+        let text = subtree(&view, &view.phases[0], None, &Layout::plain(80));
         assert!(text.contains("      runs again: artifact a.txt is missing\n"), "{text}");
         assert!(
-            text.contains(
-                "    ✗ work failed, 1.5s, 2 attempts\n      exit 7: the linker said no\n"
-            ),
+            text.contains("    ✗ work failed, 1.5s, 2 attempts\n      the linker said no\n"),
             "{text}"
         );
-        let (phase, look) = (&view.phases[0], Look::plain(80));
-        let lane = subtree(&view, phase, Some(&phase.lanes[1]), &look);
+        let (phase, layout) = (&view.phases[0], Layout::plain(80));
+        let lane = subtree(&view, phase, Some(&phase.lanes[1]), &layout);
         assert!(lane.starts_with("  ✗ B failed\n") && !lane.contains("fetch"), "{lane}");
     }
 
     #[test]
     fn narrow_terminals_wrap_at_words_but_commands_stay_whole() {
         for width in [40, 20] {
-            let text = drawn(&state(), true, &Look::plain(width));
+            let text = drawn(&state(), true, &Layout::plain(width));
             assert!(text.contains("  piton approve r-1 P2\n"), "{text}");
             for line in text.lines().filter(|l| !l.contains("piton approve")) {
                 assert!(columns(line) <= width, "{line}");
@@ -466,10 +474,10 @@ mod tests {
 
     #[test]
     fn colour_changes_no_word() {
-        let look = Look { color: true, ..Look::plain(80) };
-        let colored = drawn(&state(), true, &look);
+        let layout = Layout { color: true, ..Layout::plain(80) };
+        let colored = drawn(&state(), true, &layout);
         assert!(colored.contains("\u{1b}[32m✓\u{1b}[0m fetch"), "{colored}");
         let stripped = anstream::adapter::strip_str(&colored).to_string();
-        assert_eq!(stripped, drawn(&state(), true, &Look::plain(80)));
+        assert_eq!(stripped, drawn(&state(), true, &Layout::plain(80)));
     }
 }

@@ -3,11 +3,14 @@
 //! Says what happened, not when: the observer puts the time in front. Every text that a person or a
 //! step wrote is sanitized here.
 
+use std::path::Path;
+
 use anstyle::Style;
 use piton_core::budget::{amount, size};
 use piton_core::event::{
     BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
 };
+use piton_core::request::Reply;
 use piton_core::state::{GateState, StepState};
 use piton_core::text::first_few;
 use piton_core::{Event, GateRef, Millis, RunState, Timestamp};
@@ -15,38 +18,35 @@ use piton_engine::Note;
 use piton_engine::world::Hashing;
 
 use crate::lane_words;
-use crate::look::{DIM, Look};
+use crate::layout::{DIM, Layout};
 use crate::place::Place;
 use crate::run::{RunView, run_id};
 use crate::text::{count, sanitize};
 
-/// An event in words; `at` is when it happened.
-pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> String {
+/// An event in words, for a person who watches; `at` is when it happened. Nothing for what a summary, the
+/// next event or the plan says too: `piton show` and JSON have it all.
+pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> Option<String> {
     let run = run_id(state);
-    match event {
-        Event::RunCreated(e) => {
+    Some(match event {
+        Event::RunCreated(_) => {
             let (_, steps) = piton_core::summary::progress(state);
-            format!("run {run} created: {} ({})", sanitize(&e.title), count(steps, "step"))
+            format!("run {}: {}", titled(state), count(steps, "step"))
         }
-        Event::DriverAttached(e) => {
-            let taken = if e.takeover { ", taken over" } else { "" };
-            format!("run {run} driven by process {} on {}{taken}", e.pid, sanitize(&e.host))
+        Event::DriverAttached(e) if e.takeover => {
+            format!("run {run} taken over by process {} on {}", e.pid, sanitize(&e.host))
         }
-        Event::DriverLeft(e) => {
-            format!("run {run} {}", verdict(e.verdict, &RunView::by_driver(state, at, place)))
-        }
+        Event::DriverAttached(_) | Event::DriverLeft(_) | Event::BudgetExhausted(_) => return None,
         Event::StepStarted(e) => started(e, state),
         Event::StepFinished(e) => format!("{} {}", e.step, finished(at, e, place)),
-        Event::StepReset(e) => format!("{} is to run again: {}", e.step, sanitize(&e.reason)),
-        Event::StepRetried(e) => format!("{} gets new attempts from {}", e.step, sanitize(&e.by)),
+        Event::StepReset(e) => format!("{} will run again: {}", e.step, sanitize(&e.reason)),
+        Event::StepRetried(e) => format!("{} gets new attempts (by {})", e.step, sanitize(&e.by)),
         Event::StepSkipped(e) => {
-            let satisfy = if e.satisfy { "; what needs it goes on" } else { "" };
+            let satisfy = if e.satisfy { "; steps that need it continue" } else { "" };
             format!("{} skipped by {}{satisfy}", e.step, sanitize(&e.by))
         }
         Event::GateAsked(e) => {
             let approve = place.piton(format_args!("approve {run} {}", e.gate));
-            let name = sanitize(&e.name);
-            format!("gate \"{name}\" ({}) waits for a person: {approve}", e.gate)
+            format!("gate {} \"{}\" needs approval: {approve}", e.gate, sanitize(&e.name))
         }
         Event::GateDecided(e) => {
             let verb = if e.approved { "approved" } else { "rejected" };
@@ -54,7 +54,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> S
         }
         Event::GateReopened(e) => {
             let (by, why) = (sanitize(&e.by), sanitize(&e.why));
-            format!("gate {}: its approval is taken back by {by} ({why})", e.gate)
+            format!("gate {}: the approval was taken back by {by} ({why})", e.gate)
         }
         Event::PlanAccepted(e) if e.by.is_empty() => "the changed plan takes effect".to_owned(),
         Event::PlanAccepted(e) => format!("the changed plan was accepted by {}", sanitize(&e.by)),
@@ -67,40 +67,45 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> S
         Event::CheckpointRecorded(e) => {
             format!("checkpoint {} recorded by {}{}", e.name, sanitize(&e.by), said(&e.message))
         }
-        // The last step was dearer than it might be, and nothing is left to go on with.
-        Event::BudgetExhausted(e) if state.is_over() => budget(e),
-        Event::BudgetExhausted(e) => {
-            let resume = place.piton(format_args!("resume {run}"));
-            format!("{}: raise it in the plan and run `{resume}`", budget(e))
-        }
         Event::TimeSkipped(e) => {
-            format!("the machine slept, or its clock was set: {} count for no budget", e.ms)
+            format!(
+                "the machine slept, or its clock was changed: {} do not count for budgets",
+                e.ms
+            )
         }
         Event::RunAborted(e) => {
             let verb = if e.cancel { "cancelled" } else { "aborted" };
             format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
-        other => lane_words::event(other, place),
-    }
+        other => return lane_words::event(other, state, place),
+    })
+}
+
+/// A run with its title, unless that is only the name of its plan.
+pub fn titled(state: &RunState) -> String {
+    let (run, title) = (run_id(state).to_owned(), sanitize(&state.title));
+    let stem = Path::new(&state.plan_path).file_stem().unwrap_or_default();
+    if title.is_empty() || stem == title.as_str() { run } else { format!("{run} ({title})") }
 }
 
 /// An event as lines with the time in front, those of a failure with its last output; each ends in a
-/// newline.
+/// newline. Empty for what is not said.
 pub fn lines(
     at: Timestamp,
     event: &Event,
     state: &RunState,
     place: &Place,
-    (look, style): (&Look, Style),
+    (layout, style): (&Layout, Style),
 ) -> String {
-    let words = self::event(at, event, state, place);
-    let mut out = format!("{} {}\n", look.paint(DIM, &place.clock(at)), look.paint(style, &words));
+    let Some(words) = self::event(at, event, state, place) else { return String::new() };
+    let mut out =
+        format!("{} {}\n", layout.paint(DIM, &place.clock(at)), layout.paint(style, &words));
     if let Event::StepFinished(e) = event
         && let Outcome::Failed { lines, .. } = &e.outcome
     {
         for line in lines {
-            let line = look.paint(DIM, &format!("         | {}", sanitize(line)));
+            let line = layout.paint(DIM, &format!("         | {}", sanitize(line)));
             out.push_str(&line);
             out.push('\n');
         }
@@ -109,14 +114,14 @@ pub fn lines(
 }
 
 /// What is said of an attempt that is a test alone.
-const ONLY_TESTS: &str = ": files changed since its test failed, so only the test runs first";
+const ONLY_TESTS: &str = ": only its test, because files changed since the test failed";
 
 fn started(e: &StepStarted, state: &RunState) -> String {
     let again = state.step(&e.step).and_then(|s| s.rerun.as_deref());
-    let why = again.map(|reason| format!(" again: {}", sanitize(reason))).unwrap_or_default();
+    let why = again.map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
     let attempt = if e.attempt > 1 { format!(" (attempt {})", e.attempt) } else { String::new() };
     let only = if e.tests_only { ONLY_TESTS } else { "" };
-    format!("{} started{why}{attempt}{only}", e.step)
+    format!("{} started{attempt}{why}{only}", e.step)
 }
 
 fn finished(at: Timestamp, e: &StepFinished, place: &Place) -> String {
@@ -129,31 +134,27 @@ fn finished(at: Timestamp, e: &StepFinished, place: &Place) -> String {
             format!("finished in {}{made}", e.duration_ms)
         }
         Outcome::Failed { class, error, next, .. } => {
-            format!("failed: {}{}", failure(*class, e.exit_code, error), after(at, *next, place))
+            format!("failed: {}{}", failure(*class, error), after(at, *next, place))
         }
         Outcome::Interrupted { why } => format!("interrupted: {}", sanitize(why)),
     }
 }
 
-/// A failure in words: its kind where that explains what follows, the exit code, the error.
-pub fn failure(class: Class, exit_code: Option<i32>, error: &str) -> String {
-    let error = sanitize(error);
+/// A failure in words: its kind where that explains what follows, and the error.
+pub fn failure(class: Class, error: &str) -> String {
     let kind = match class {
         Class::Network => "network: ",
         Class::RateLimit => "rate limit: ",
         Class::Test => "test: ",
         _ => "",
     };
-    match exit_code {
-        Some(code) if code != 0 && !error.contains("exit") => format!("{kind}exit {code}: {error}"),
-        _ => format!("{kind}{error}"),
-    }
+    format!("{kind}{}", sanitize(error))
 }
 
 /// Why a step failed last, in words.
 pub fn why_failed(step: &StepState) -> String {
     match step.failure_context.last() {
-        Some(f) => failure(f.class, step.exit_code, &f.error),
+        Some(f) => failure(f.class, &f.error),
         None => step.exit_code.map_or_else(|| "failed".to_owned(), |code| format!("exit {code}")),
     }
 }
@@ -186,61 +187,78 @@ fn after(at: Timestamp, next: Next, place: &Place) -> String {
     };
     match next {
         Next::Retry { at: point } => format!("; retry {}", until(point)),
-        Next::Wait { until: point } => format!("; goes on {}", until(point)),
+        Next::Wait { until: point } => format!("; continues {}", until(point)),
         Next::Fail => String::new(),
     }
 }
 
-/// What is said of a run when its driver left, with what its lanes say about it.
-pub fn verdict(verdict: Verdict, view: &RunView<'_>) -> String {
+/// What is said of a run when its driver left, and what more there is to say.
+pub fn verdict(verdict: Verdict, view: &RunView<'_>) -> (&'static str, String) {
     let pulls = view.lanes().filter(|l| l.work.pull_request.is_some() && l.work.merged.is_none());
     let words = match (verdict, view.blocked().count(), pulls.count()) {
-        (Verdict::Blocked, held @ 1.., _) => {
-            return format!("is blocked: {} can't go on before a person acts", count(held, "lane"));
+        (Verdict::Blocked, 1, _) => return ("is blocked", "1 lane needs you".to_owned()),
+        (Verdict::Blocked, lanes @ 2.., _) => {
+            return ("is blocked", format!("{lanes} lanes need you"));
+        }
+        (Verdict::Blocked, ..) => {
+            let why = "the remaining steps depend on skipped or rejected work";
+            return ("is blocked", why.to_owned());
         }
         (Verdict::Waiting, _, pulls @ 1..) if view.state.open_gates().next().is_none() => {
-            let pulls = if pulls == 1 { "a pull request is" } else { "pull requests are" };
-            return format!("waits until {pulls} merged");
+            return ("is waiting", format!("{} to be merged", count(pulls, "pull request")));
         }
         (Verdict::Complete, ..) => "is complete",
-        (Verdict::SelectionDone, ..) => "has done what was selected",
+        (Verdict::SelectionDone, ..) => "finished what was selected",
         (Verdict::Failed, ..) => "failed",
-        (Verdict::Waiting, ..) => "waits for a person",
-        (Verdict::Blocked, ..) => "is blocked: what remains depends on skipped or rejected work",
+        (Verdict::Waiting, ..) => "is waiting for approval",
         (Verdict::Budget, ..) => "was stopped by a budget",
         (Verdict::Interrupted, ..) => "was interrupted",
-        (Verdict::Aborted, ..) => "was ended by a person",
-        (Verdict::RolledBack, ..) => "was taken back",
+        (Verdict::Aborted, ..) => "was aborted",
+        (Verdict::RolledBack, ..) => "was rolled back",
     };
-    words.to_owned()
+    (words, String::new())
+}
+
+/// More to say, after a colon.
+pub fn detail(more: &str) -> String {
+    if more.is_empty() { String::new() } else { format!(": {more}") }
 }
 
 fn said(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(": {}", sanitize(message)) }
+    detail(&sanitize(message))
 }
 
 /// A note in words.
 pub fn note(note: &Note, place: &Place) -> String {
     match note {
         Note::Draining { running } => format!(
-            "stopping: {} may finish; press Ctrl-C again to end {}",
+            "waiting for {} to finish; press Ctrl-C again to stop {} now",
             count(*running, "running step"),
             if *running == 1 { "it" } else { "them" }
         ),
         Note::Ending { running } => format!("ending {}", count(*running, "running step")),
         Note::Recovered { step, attempt, found, fallen } => {
-            format!("{step} attempt {attempt} of the {fallen} before: {found}")
+            let how = match *found {
+                "running" => "is still running",
+                "finished" => "has finished",
+                "lost" => "was lost",
+                _ => "was not started",
+            };
+            format!("{step}: attempt {attempt} (started by the previous {fallen}) {how}")
         }
         Note::StraysEnded { names } => {
-            format!("ended what a dead run had left running: {}", named(names))
+            format!("ended processes that a dead run left running: {}", named(names))
         }
         Note::LeftoversEnded { names } => {
-            format!("ended what steps had left running: {}", named(names))
+            format!("ended processes that steps left running: {}", named(names))
         }
         Note::KeeperReplaced => "the keeper died and was replaced".to_owned(),
-        Note::Request { answer } => format!("request: {}", place.told(&sanitize(answer))),
+        Note::Request { answer: Reply::Done(words) } => format!("request: {}", sanitize(words)),
+        Note::Request { answer: Reply::Refused(refusal) } => {
+            format!("refused a request: {}", place.refusal(refusal))
+        }
         Note::Hashing { step, hashing: far } => hashing(&step.to_string(), *far),
-        Note::Warning(text) => format!("warning: {}", place.told(&sanitize(text))),
+        Note::Warning(text) => format!("warning: {}", place.remedy(text)),
     }
 }
 
@@ -278,11 +296,11 @@ mod tests {
 
     use super::*;
     use crate::fixture::{finish, start, state};
-    use crate::look::PLAIN;
+    use crate::layout::PLAIN;
 
     fn said(event: &Event) -> String {
-        let (place, look) = (Place::default(), Look::plain(80));
-        lines(Timestamp(1000), event, &state(), &place, (&look, PLAIN))
+        let (place, layout) = (Place::default(), Layout::plain(80));
+        lines(Timestamp(1000), event, &state(), &place, (&layout, PLAIN))
     }
 
     #[test]
@@ -300,13 +318,14 @@ mod tests {
                 class: Class::Command,
                 error: "no \u{1b}[31mrule".to_owned(),
                 lines: vec!["make: ***\u{7} no rule".to_owned()],
+                budget: None,
                 next,
             };
             said(&finish("build", failed))
         };
         assert_eq!(
             failed(Next::Fail),
-            "00:00:01 P1/A/build failed: exit 1: no rule\n         | make: *** no rule\n"
+            "00:00:01 P1/A/build failed: no rule\n         | make: *** no rule\n"
         );
         let retry = failed(Next::Retry { at: Timestamp(3000) });
         assert!(retry.contains("no rule; retry at 00:00:03 (in 2.0s)"), "{retry}");
@@ -318,7 +337,7 @@ mod tests {
         let (gate, name) = (GateRef("P1".to_owned()), "Spec approval".to_owned());
         assert_eq!(
             said(&Event::GateAsked(GateAsked { gate, name })),
-            "00:00:01 gate \"Spec approval\" (P1) waits for a person: piton approve r-1 P1\n"
+            "00:00:01 gate P1 \"Spec approval\" needs approval: piton approve r-1 P1\n"
         );
     }
 
@@ -328,7 +347,7 @@ mod tests {
         let reason = "artifact a.txt is missing".to_owned();
         assert_eq!(
             said(&Event::StepReset(StepReset { step, reason })),
-            "00:00:01 P1/A/build is to run again: artifact a.txt is missing\n"
+            "00:00:01 P1/A/build will run again: artifact a.txt is missing\n"
         );
     }
 }

@@ -5,21 +5,22 @@
 //! read, asks git. Worktrees, snapshots, restores and merges are git's own objects and refs. Nothing
 //! here decides when any of that is done.
 //!
-//! The modules stand on each other in this order: `files` and `git`, `repo`, `objects`, `index`,
+//! The modules stand on each other in this order: `files` and `git`, `history`, `repo`, `objects`, `index`,
 //! `refs`, `snapshot`, `restore`, `missed`, `worktree`, `checks`, `merge`.
 
 pub mod checks;
 pub mod files;
 pub mod git;
+pub mod history;
 mod index;
 pub mod merge;
 pub mod missed;
 pub mod objects;
 pub mod refs;
+pub mod refusals;
 mod repo;
 pub mod restore;
 pub mod snapshot;
 pub mod worktree;
 
-pub use git::{Git, git};
 pub use repo::{Error, Project};

@@ -109,7 +109,7 @@ fn overlapping_changes_are_refused_and_named() {
         let refused = |what: &str| {
             let refusal = merge::would_follow(&base, &old, &new).unwrap_err();
             assert_eq!(refusal.code, "base-in-the-way");
-            assert!(refusal.what.contains(what), "{}", refusal.what);
+            assert!(refusal.cause.contains(what), "{}", refusal.cause);
         };
         repo.write("a.txt", "mine\n");
         refused("a.txt");
@@ -172,7 +172,7 @@ fn files_that_are_what_the_merge_brings_are_not_in_its_way() {
         repo.git(&["add", "a.txt"]);
         alike(repo);
         let refusal = merge::would_follow(&base, &old, &new).unwrap_err();
-        assert!(refusal.what.ends_with(": a.txt"), "{}", refusal.what);
+        assert!(refusal.cause.ends_with(": a.txt"), "{}", refusal.cause);
         assert_eq!(advance(repo, &base, &old, &new), Advanced::InTheWay(vec!["a.txt".to_owned()]));
         assert_eq!(repo.git(&["show", ":a.txt"]), "staged");
     });
@@ -454,7 +454,10 @@ fn a_merge_of_the_users_under_way_is_refused() {
     hermetic(|repo| {
         let (base, old, new) = step(repo);
         fs::write(repo.root.join(".git/MERGE_HEAD"), format!("{old}\n")).unwrap();
-        assert_eq!(merge::would_follow(&base, &old, &new).unwrap_err().code, "under-way");
+        assert_eq!(
+            merge::would_follow(&base, &old, &new).unwrap_err().code,
+            "operation-in-progress"
+        );
     });
 }
 

@@ -15,7 +15,7 @@ use std::process::{Command, ExitStatus};
 use piton_workspace::merge::{self, Advanced, Followed, Probe, Rebase};
 use piton_workspace::refs::Fence;
 use piton_workspace::worktree::{self, BranchEnd, Files, Identity, Spec};
-use piton_workspace::{Git, checks, refs};
+use piton_workspace::{checks, refs};
 use tree_support::{ALL, RUN, Repo, hermetic, tree, write};
 
 /// Names the project that a process is to drive, instead of testing.
@@ -162,7 +162,7 @@ fn ended(repo: &Repo, round: usize) {
     let wanted = format!("refs/heads/main\nrefs/piton/{RUN}/epoch\nrefs/tags/start");
     assert_eq!(refs, wanted, "round {round}");
     assert!(!repo.root.join(".worktrees/P1").exists(), "round {round}");
-    let left = Git::at(&repo.root).args(["rev-parse", "--git-dir"]).text().unwrap();
+    let left = repo.git(&["rev-parse", "--git-dir"]);
     let left = fs::read_dir(repo.root.join(left)).unwrap();
     let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> =

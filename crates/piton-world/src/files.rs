@@ -1,9 +1,9 @@
 //! Files of the project: finding them by path or glob, hashing them, making them durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -16,14 +16,12 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use walkdir::{DirEntry, WalkDir};
 
-use super::hashing::Known;
-
 /// Bytes read at once while hashing.
 const CHUNK: usize = 1 << 16;
 
-/// The hash of a file, or nothing if there is none. A link that leads to no file stands for itself;
-/// pipes, sockets and devices have no bytes to record, and reading one might never end. What is known
-/// already is not read again.
+/// The hash of a file, or nothing if there is none. A link that does not lead to a file is hashed itself;
+/// pipes, sockets and devices have no bytes to record, and reading one might never end. Known hashes are
+/// not computed again.
 pub fn hash(root: &Path, path: &str, known: &Known) -> io::Result<Option<Sha>> {
     hash_and(root, path, known, |_| Ok(()))
 }
@@ -57,7 +55,7 @@ fn hash_and(
     }
 }
 
-/// Hashes and syncs a file that was found to be one; counts the bytes, and ends when it is told to.
+/// Hashes and syncs a file; counts the bytes, and stops when it is asked to.
 pub fn hash_slowly(path: &Path, done: &AtomicU64, stop: &AtomicBool) -> io::Result<Sha> {
     let file = File::open(path)?;
     let sha256 = hash_open(&file, &mut |count| {
@@ -65,7 +63,7 @@ pub fn hash_slowly(path: &Path, done: &AtomicU64, stop: &AtomicBool) -> io::Resu
         let stopped = stop.load(Ordering::Relaxed);
         if stopped { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
     })?;
-    // Whoever records it does that again, which then takes no time, and hears of an error.
+    // It is synced again when it is recorded, which then takes no time and reports an error.
     let _ = file.sync_all();
     Ok(sha256)
 }
@@ -78,6 +76,9 @@ pub fn size(path: &Path) -> Option<u64> {
 /// What tells a file from another, and from what it was.
 pub type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
+/// Hashes by path, or why a file could not be read, with what the file looked like then.
+pub type Known = BTreeMap<PathBuf, (Option<Stamp>, io::Result<Sha>)>;
+
 /// What a file looks like now; nothing where there is none.
 pub fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::metadata(path).ok()?;
@@ -86,7 +87,7 @@ pub fn stamp(path: &Path) -> Option<Stamp> {
     Some((found.dev(), found.ino(), found.len(), modified, changed))
 }
 
-/// What a path leads to; nothing where that is not there, or nobody may look at it.
+/// What a path leads to; nothing where that does not exist or may not be read.
 fn target(path: &Path) -> io::Result<Option<fs::Metadata>> {
     let is_loop = |error: &io::Error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
     match fs::metadata(path) {
@@ -120,8 +121,8 @@ fn hash_open(mut file: &File, counted: &mut dyn FnMut(usize) -> io::Result<()>) 
     }
 }
 
-/// The files that declared inputs stand for, as they are now; what is missing is left out. `own` is
-/// what Piton writes itself.
+/// The files that declared inputs match now; what is missing is left out. `own` is what Piton writes
+/// itself.
 pub fn observe(
     root: &Path,
     patterns: &[String],
@@ -139,7 +140,7 @@ pub fn observe(
 
 /// Whether a file was changed after a moment: its contents, or what leads to them.
 pub fn changed_after(path: &Path, at: Timestamp) -> bool {
-    // The moment is known to the millisecond: what is stamped within it was there.
+    // The moment is known to the millisecond: what changed within it was there.
     let changed =
         |about: &fs::Metadata| about.ctime() * 1000 + about.ctime_nsec() / 1_000_000 > at.0;
     fs::metadata(path).is_ok_and(|about| changed(&about))
@@ -155,7 +156,7 @@ pub fn seal(
     known: &Known,
 ) -> Result<Vec<FileHash>, SealError> {
     use io::ErrorKind::{InvalidFilename, InvalidInput, PermissionDenied};
-    // What the step left so, or the plan names so, is no better another time; all else may be.
+    // These stay as they are if it is tried again; other errors may go away.
     let failed = |e: io::Error| match e.kind() {
         PermissionDenied | InvalidInput | InvalidFilename => {
             SealError::Unfit(vec![format!("an artifact can't be read: {e}")])
@@ -191,7 +192,7 @@ pub fn seal(
     Ok(sealed)
 }
 
-/// Says of artifacts that could not be found whether there is something else in their place.
+/// Says whether something else is in the place of artifacts that were not found.
 fn unfit(root: &Path, missing: Vec<String>) -> SealError {
     let found: Vec<Option<String>> = missing.iter().map(|p| instead(root, p)).collect();
     if found.iter().all(Option::is_none) {
@@ -204,41 +205,19 @@ fn unfit(root: &Path, missing: Vec<String>) -> SealError {
     SealError::Unfit(words.collect())
 }
 
-/// What is there in place of a file that could be recorded.
+/// What is in the place of a file.
 fn instead(root: &Path, pattern: &str) -> Option<String> {
     let plain = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
-    if let Ok(found) = std::fs::metadata(root.join(plain)) {
-        let kind = found.file_type();
-        let what = if kind.is_fifo() {
-            "a pipe, which has no bytes to record"
-        } else if kind.is_socket() {
-            "a socket, which has no bytes to record"
-        } else if !kind.is_dir() {
-            "a device, which has no bytes to record"
-        } else if unnamed(root, &|path| path.starts_with(plain)).is_some() {
-            "a folder of files whose names are not UTF-8, which can't be recorded"
-        } else {
-            "a folder without files; put one into it, or declare the files that are made"
-        };
-        return Some(format!("artifact {pattern} is {what}"));
-    }
-    let glob = GlobBuilder::new(plain).literal_separator(true).build().ok()?.compile_matcher();
-    let name = unnamed(root, &|path| glob.is_match(path))?;
-    Some(format!("artifact {pattern} is {name}, whose name is not UTF-8 and can't be recorded"))
+    let found = fs::metadata(root.join(plain)).ok()?;
+    let what = if found.is_dir() {
+        "a folder without files that can be recorded; declare the files that are made"
+    } else {
+        "not a file"
+    };
+    Some(format!("artifact {pattern} is {what}"))
 }
 
-/// A file whose name is not UTF-8 and that is wanted, with that name as it can be shown.
-fn unnamed(root: &Path, wanted: &dyn Fn(&Path) -> bool) -> Option<String> {
-    let entries = WalkDir::new(root).into_iter().filter_entry(|e| e.file_name() != ".git");
-    let mut files = entries.flatten().filter(|e| !e.file_type().is_dir());
-    files.find_map(|entry| {
-        let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        let odd = path.to_str().is_none() && wanted(path);
-        odd.then(|| path.to_string_lossy().into_owned())
-    })
-}
-
-/// The files that paths and globs stand for, relative to the root.
+/// The files that paths and globs match, relative to the root.
 pub fn expand_all(
     root: &Path,
     patterns: &[String],
@@ -251,11 +230,11 @@ pub fn expand_all(
     Ok(all)
 }
 
-/// The files a path or glob stands for, relative to the root. A folder stands for all in it.
+/// The files that a path or glob matches, relative to the root. A folder matches all in it.
 fn expand(root: &Path, pattern: &str, own: &[PathBuf]) -> io::Result<Vec<String>> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
     let full = root.join(pattern);
-    // Brackets and braces are common in names (`pages/[id].tsx`): one that is there is meant.
+    // Brackets and braces are common in names (`pages/[id].tsx`): a file of that name is meant.
     let is_name = !pattern.contains(['*', '?']) && full.exists();
     if is_name || !pattern.contains(['*', '?', '[', '{']) {
         return Ok(match target(&full)? {
@@ -279,7 +258,7 @@ fn expand(root: &Path, pattern: &str, own: &[PathBuf]) -> io::Result<Vec<String>
     walk(root, &start, own, &|path| glob.is_match(path))
 }
 
-/// The files below a folder that are wanted. What Piton writes itself is no file of the project: its
+/// The files below a folder that are wanted. What Piton writes itself is not a file of the project: its
 /// state, its views and the worktrees of lanes change by themselves, and work that counted them in
 /// would never stay finished. Who names such a folder means it.
 fn walk(
@@ -374,7 +353,7 @@ mod tests {
         assert_eq!(hash(dir.path(), "out/pipe", &Known::new()).unwrap(), None);
         assert_eq!(hash(dir.path(), "out/deep", &Known::new()).unwrap(), None);
         let pipe = "out/pipe".to_owned();
-        let words = "artifact out/pipe is a pipe, which has no bytes to record".to_owned();
+        let words = "artifact out/pipe is not a file".to_owned();
         assert_eq!(
             seal(dir.path(), &[pipe], &[], &Known::new()),
             Err(SealError::Unfit(vec![words]))
@@ -389,19 +368,13 @@ mod tests {
     /// Lost: a person would look for a file that is there, only not as one that can be recorded.
     #[test]
     fn what_is_there_in_place_of_an_artifact_is_named() {
-        use std::os::unix::ffi::OsStrExt as _;
         let dir = project();
         std::fs::create_dir_all(dir.path().join("empty/deep")).unwrap();
-        std::fs::create_dir(dir.path().join("odd")).unwrap();
-        let name = std::ffi::OsStr::from_bytes(b"caf\xe9.bin");
-        std::fs::write(dir.path().join("odd").join(name), "x").unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("sock")).unwrap();
         for (pattern, word) in [
             ("empty", "is a folder without files"),
             ("empty/", "is a folder without files"),
-            ("odd", "whose names are not UTF-8"),
-            ("odd/*.bin", "is odd/caf\u{fffd}.bin, whose name is not UTF-8"),
-            ("sock", "is a socket"),
+            ("sock", "is not a file"),
         ] {
             let patterns = [pattern.to_owned(), "none".to_owned()];
             let Err(SealError::Unfit(words)) = seal(dir.path(), &patterns, &[], &Known::new())

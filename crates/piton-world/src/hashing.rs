@@ -3,7 +3,6 @@
 //! What is little is left to whoever asks. What is found is good for one turn of the driver, in which
 //! it is recorded, and as long as the file does not change.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,9 +16,6 @@ use super::files;
 
 /// Bytes that are hashed at once: they take a tenth of a second, and a short step has far fewer.
 const AT_ONCE_MAX: u64 = 64 << 20;
-
-/// Hashes by path, or why a file could not be read, with what the file looked like when that was told.
-pub type Known = BTreeMap<PathBuf, (Option<files::Stamp>, io::Result<Sha>)>;
 
 /// The hash of a file, or why it could not be read.
 type Found = (PathBuf, io::Result<Sha>);
@@ -51,7 +47,7 @@ pub struct Hasher {
     jobs: Vec<Job>,
     /// What was asked about in this turn, and is ready.
     ready: Vec<(PathBuf, Vec<String>)>,
-    pub known: Known,
+    pub known: files::Known,
 }
 
 impl Hasher {
@@ -105,7 +101,7 @@ impl Hasher {
         named: &[String],
         paths: &dyn Fn() -> io::Result<Vec<String>>,
     ) -> Option<Hashing> {
-        // What can't be looked at is told by whoever needs it.
+        // What can't be read is reported when it is needed.
         let all = paths().ok()?.into_iter().map(|path| root.join(path));
         let unknown = all.filter(|path| !self.known.contains_key(path));
         let sized = unknown.filter_map(|path| Some((files::size(&path)?, path)));

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use piton_engine::world::{Attached, Attempt, Cause, Found, Happening, Notice};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
-use piton_process::protocol::{Env, Event, Exit, HELPER_KEY, Request, Spawn, State};
+use piton_process::protocol::{Event, Exit, HELPER_KEY, Request, Spawn, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
-use piton_workspace::git::NAMES_A_REPOSITORY;
 
-use self::ended::{ended_of, told_to_go};
+use self::ended::{ended_of, was_asked_to_end};
 use self::stillness::{Stillness, stopped};
-use super::hands::Hands;
-use super::{Running, Signals, failed, scratch};
+use super::run_lock::RunLock;
+use super::{Inherited, Running, Signals, failed, scratch};
+use crate::refusals;
 
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ const LEAVE_WAIT: Duration = Duration::from_secs(30);
 const PROBE_WAIT: Duration = Duration::from_secs(20);
 /// The longest wait between two looks for a signal.
 const SLICE: Duration = Duration::from_millis(100);
-/// `SIGINT`, where a signal is known to have come and which one is told elsewhere.
+/// `SIGINT`, where a signal came and which one it was is reported elsewhere.
 const SIGINT: i32 = 2;
 /// Keepers that may die while attaching before that is an error of its own.
 const ATTACH_TRIES: u32 = 3;
@@ -50,7 +50,7 @@ pub struct Connection {
     dir: PathBuf,
     /// Held while a keeper is started: a driver that is stopped in the midst of that, after it was
     /// found to be the last, would go on with it when another has the run.
-    starting: Hands,
+    starting: RunLock,
     keeper: Option<Keeper>,
     epoch: u64,
     mark: String,
@@ -60,7 +60,7 @@ pub struct Connection {
     former: Vec<PathBuf>,
     lost: bool,
     stash: Vec<Event>,
-    /// Attempts that were started and are not over, as far as this driver was told.
+    /// Attempts that were started and have not ended, as far as this driver knows.
     in_flight: usize,
     /// The attempt that the keeper has made ready.
     prepared: Option<Attempt>,
@@ -71,12 +71,13 @@ pub struct Connection {
     tether: Tether,
     /// Programs that steps may leave running.
     pub keep: Vec<String>,
+    inherited: Inherited,
 }
 
 impl Connection {
-    pub fn new(dir: PathBuf) -> Self {
+    pub fn new(dir: PathBuf, inherited: Inherited) -> Self {
         Self {
-            starting: Hands::new(dir.join(STARTING_FILE), FIRST_EPOCH),
+            starting: RunLock::new(dir.join(STARTING_FILE), FIRST_EPOCH),
             dir,
             keeper: None,
             epoch: 0,
@@ -92,6 +93,7 @@ impl Connection {
             stillness: Stillness::default(),
             tether: Tether::default(),
             keep: Vec::new(),
+            inherited,
         }
     }
 
@@ -123,17 +125,17 @@ impl Connection {
         self.prepared = None;
         self.ending = false;
         for _ in 0..ATTACH_TRIES {
-            if let Some(attached) = self.look(fresh, in_flight, running, stop)? {
+            if let Some(attached) = self.attach_once(fresh, in_flight, running, stop)? {
                 let runs = |(_, found): &&(_, Found)| matches!(found, Found::Running);
                 self.in_flight = attached.found.iter().filter(runs).count();
                 return Ok(attached);
             }
         }
-        Err(Error::World("each keeper died while it was asked; `piton doctor` says more".into()))
+        Err(Error::World(refusals::keepers_die()))
     }
 
-    /// One look at keeper or journal; nothing when the keeper died meanwhile.
-    fn look(
+    /// Asks the keeper or reads its journal once; nothing if the keeper died in the meantime.
+    fn attach_once(
         &mut self,
         fresh: bool,
         in_flight: &[Attempt],
@@ -141,8 +143,9 @@ impl Connection {
         stop: Stop<'_>,
     ) -> Result<Option<Attached>> {
         let epoch = self.epoch;
-        self.keeper = Keeper::connect_unless(&self.dir, epoch, &environment(), stop)
-            .map_err(taken_or_failed)?;
+        self.keeper =
+            Keeper::connect_unless(&self.dir, epoch, &self.inherited.for_children(), stop)
+                .map_err(taken_or_failed)?;
         let mut attached = Attached::default();
         if self.keeper.is_some() {
             if !self.probe(in_flight, &mut attached, running, stop)? {
@@ -157,7 +160,7 @@ impl Connection {
                     Fact::NotStarted => Found::NotStarted,
                     Fact::Finished(exit) => {
                         let mut ended = ended_of(attempt, &exit);
-                        if told_to_go(&ended) {
+                        if was_asked_to_end(&ended) {
                             ended.cause = Cause::Ended;
                         }
                         Found::Ended(Box::new(ended))
@@ -185,8 +188,7 @@ impl Connection {
         let found = strays::sweep(&self.mark, keeper, &self.keep).map_err(|stubborn| {
             let names: Vec<String> =
                 stubborn.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
-            let names = names.join(", ");
-            Error::World(format!("{names} can't be ended; end it by hand, then resume"))
+            Error::World(refusals::processes_left(&names.join(", ")))
         })?;
         attached.strays.extend(found.iter().map(|s| format!("{} ({})", s.name, s.pid)));
         Ok(())
@@ -410,7 +412,8 @@ impl Connection {
         if let Some(known) = self.scratch.clone().filter(|known| known.is_dir()) {
             return Ok(known);
         }
-        let scratch = scratch::make(&self.dir, &self.mark, self.epoch).map_err(failed)?;
+        let scratch = scratch::make(&self.inherited.temp_dir, &self.dir, &self.mark, self.epoch)
+            .map_err(failed)?;
         self.scratch = Some(scratch.clone());
         Ok(scratch)
     }
@@ -432,17 +435,6 @@ fn problem_of(exit: &Exit) -> Option<String> {
         (None, Some(signal)) => Some(format!("ended by signal {signal}")),
         (None, None) => Some("it ended in a way the system did not tell".to_owned()),
     }
-}
-
-/// The environment children start from: ours, without what a run above us put there, and without
-/// what names a repository: a hook's would let git in a worktree act on the one of the hook.
-fn environment() -> Env {
-    let inherited = |name: &std::ffi::OsStr| {
-        name.to_str().is_some_and(|n| {
-            n.starts_with("PITON_") && n != "PITON_USER" || NAMES_A_REPOSITORY.contains(&n)
-        })
-    };
-    Env::new(std::env::vars_os().filter(|(name, _)| !inherited(name)))
 }
 
 fn taken_or_failed(error: piton_process::Error) -> Error {
@@ -480,6 +472,5 @@ fn ask(
             }
         }
     }
-    let silent = || Error::World("the keeper does not answer; `piton doctor` says more".to_owned());
-    answer.map(Some).ok_or_else(silent)
+    answer.map(Some).ok_or_else(|| Error::World(refusals::keeper_silent()))
 }

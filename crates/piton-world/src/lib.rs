@@ -2,20 +2,23 @@
 
 mod facts;
 mod files;
-pub mod hands;
 mod hashing;
+mod inherited;
 mod keeper;
+pub mod notes;
 pub mod read;
+mod refusals;
 pub mod remarks;
-pub mod rooms;
+pub mod run_lock;
 mod scratch;
 mod signals;
 mod tail;
+mod text;
 pub mod views;
+pub mod workspaces;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -25,32 +28,35 @@ use piton_core::evidence::Files;
 use piton_core::hash::Sha;
 use piton_core::plan::Command;
 use piton_core::redact::Redactor;
-use piton_core::{Millis, Plan, StepPath, Timestamp};
+use piton_core::state::LaneState;
+use piton_core::{Millis, Plan, RunState, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, Views, World,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, SealError, Views, Workspaces,
+    World,
 };
 use piton_engine::{Error, Result};
+use piton_formats::template::Given;
 use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
+use piton_protocols::Protocol;
+use piton_protocols::protocol::Starting;
 use piton_workspace::Project;
 
+pub use inherited::Inherited;
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
 
-/// Lines of an answer that are looked at: those after the last that says something are blank.
+/// Lines at the end of the output that are read for an answer: the last ones may be blank.
 const ANSWER_LINES: usize = 20;
 
-/// The pause between two looks whether files are hashed.
+/// How often it is checked whether files are hashed.
 const HASHES_POLL: Duration = Duration::from_millis(20);
-/// How often it is said how far that is.
+/// How often the progress of that is reported.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
 pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
-
-/// Finds the boxes that people ticked in files of a protocol, and the file that has them.
-pub type Inputs = Box<dyn Fn() -> Option<(Vec<String>, Sha)>>;
 
 /// What a terminal knows and shows: libraries neither print nor look up a time zone.
 #[derive(Clone, Copy)]
@@ -77,12 +83,14 @@ pub struct RealWorld {
     notify: Option<Command>,
     /// What Piton writes in the project itself: no glob means it.
     own: Vec<PathBuf>,
-    /// Finds the boxes that people ticked.
-    inputs: Option<Inputs>,
+    /// The protocol that the run follows.
+    protocol: Option<&'static dyn Protocol>,
+    /// The plan beside which boxes are looked for that people tick.
+    ticked_plan: Option<String>,
     signals: Option<Signals>,
     keeper: keeper::Connection,
     running: Running,
-    /// A moment on the clock that stands still while the machine sleeps.
+    /// A moment on the clock that stops while the machine sleeps.
     began: Instant,
     /// What attempts that ended wrote about themselves, if they did; until that is recorded.
     outputs: Vec<(Attempt, Option<PathBuf>)>,
@@ -92,7 +100,7 @@ pub struct RealWorld {
     came: Vec<i32>,
     hasher: hashing::Hasher,
     /// Worktrees and snapshots, where there is a repository.
-    rooms: Option<rooms::GitRooms>,
+    workspaces: Option<workspaces::GitWorkspaces>,
     /// The files of the run's protocol, where it keeps some.
     views: Option<views::Writer>,
 }
@@ -105,17 +113,19 @@ impl RealWorld {
         run_dir: PathBuf,
         run_id: &str,
         terminal: Terminal,
+        inherited: &Inherited,
     ) -> Self {
         Self {
             terminal,
             project: project.clone(),
             root: root.to_owned(),
-            keeper: keeper::Connection::new(run_dir.clone()),
+            keeper: keeper::Connection::new(run_dir.clone(), inherited.clone()),
             run_dir,
             run_id: run_id.to_owned(),
             notify: None,
             own: Vec::new(),
-            inputs: None,
+            protocol: None,
+            ticked_plan: None,
             signals: None,
             running: Running::default(),
             began: Instant::now(),
@@ -123,7 +133,7 @@ impl RealWorld {
             spent: Vec::new(),
             came: Vec::new(),
             hasher: hashing::Hasher::default(),
-            rooms: None,
+            workspaces: None,
             views: None,
         }
     }
@@ -142,10 +152,17 @@ impl RealWorld {
         self
     }
 
-    /// Says how the boxes are found that people tick in the files of the run's protocol.
+    /// Says which protocol the run follows.
     #[must_use]
-    pub fn with_inputs(mut self, inputs: Inputs) -> Self {
-        self.inputs = Some(inputs);
+    pub fn with_protocol(mut self, protocol: &'static dyn Protocol) -> Self {
+        self.protocol = Some(protocol);
+        self
+    }
+
+    /// Lets the boxes count that people tick in the protocol's files of a plan.
+    #[must_use]
+    pub fn with_ticks(mut self, plan_path: &str) -> Self {
+        self.ticked_plan = Some(plan_path.to_owned());
         self
     }
 
@@ -158,8 +175,8 @@ impl RealWorld {
 
     /// Gives it a repository to work with.
     #[must_use]
-    pub fn with_rooms(mut self, rooms: Option<rooms::GitRooms>) -> Self {
-        self.rooms = rooms;
+    pub fn with_workspaces(mut self, workspaces: Option<workspaces::GitWorkspaces>) -> Self {
+        self.workspaces = workspaces;
         self
     }
 
@@ -188,22 +205,6 @@ pub fn kept(plan: &Plan) -> Vec<String> {
     plan.steps().flat_map(|(_, step)| step.keep.iter().cloned()).collect()
 }
 
-/// This program, as something to start: a keeper, or a driver in the background.
-///
-/// Its file may have been replaced since it was started, by an upgrade; the system still has the one
-/// that runs, and only that speaks the same language as this process for sure.
-pub fn own_program() -> std::io::Result<PathBuf> {
-    let image = Path::new("/proc/self/exe");
-    let which = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    let file = std::env::current_exe();
-    match which(image) {
-        Some(own) if file.as_ref().ok().and_then(|file| which(file)) != Some(own) => {
-            Ok(image.to_owned())
-        }
-        _ => file,
-    }
-}
-
 /// The two log files of a lane.
 pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
     let base = run_dir.join("logs").join(&step.phase);
@@ -220,12 +221,12 @@ pub fn last_line(
     let (stdout, stderr) = lane_logs(run_dir, step);
     let log = AttemptLog::of_running(&stdout, &stderr, out, err);
     let line = tail::last_lines(&log, Selection::Both, 1, redactor).ok()?.pop()?;
-    // It stands alone: its indentation says nothing.
+    // It is shown alone, without its indentation.
     Some(line.trim_start().to_owned())
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
-    Error::World(error.to_string())
+    Error::world(error)
 }
 
 impl RealWorld {
@@ -274,7 +275,16 @@ impl World for RealWorld {
     }
 
     fn ticked(&mut self) -> Option<(Vec<String>, Sha)> {
-        self.inputs.as_ref()?()
+        let read = |path: &str| read::protocol_file(&self.root, path);
+        self.protocol?.inputs(self.ticked_plan.as_ref()?, &read)
+    }
+
+    fn dispatch(&mut self, plan: &Plan, state: &RunState, attempt: &Attempt) -> Given {
+        let Some(protocol) = self.protocol else { return Given::default() };
+        let folder = self.root.join(state.lane(&attempt.step.lane()).map_or("", LaneState::dir));
+        let (step, attempt) = (&attempt.step, attempt.number);
+        let read = |path: &str| read::protocol_file(&folder, path);
+        protocol.dispatch(&Starting { plan, state, step, attempt, read: &read })
     }
 
     fn utc_offset_secs(&mut self) -> i32 {
@@ -364,7 +374,7 @@ impl World for RealWorld {
             return Ok(());
         }
         // One that was taken over must not even start a keeper, which would be refused.
-        let _held = self.rooms.as_mut().map(rooms::GitRooms::turn).transpose()?;
+        let _held = self.workspaces.as_mut().map(workspaces::GitWorkspaces::turn).transpose()?;
         self.keeper.start(&self.root, &orders)
     }
 
@@ -405,12 +415,12 @@ impl World for RealWorld {
         self.keeper.notify(&self.root, argv, &self.run_id, notice, &mut stop)
     }
 
-    fn rooms(&mut self) -> Option<&mut dyn Rooms> {
-        let rooms = self.rooms.as_mut()?;
-        if !rooms.is_quick() {
+    fn workspaces(&mut self) -> Option<&mut dyn Workspaces> {
+        let workspaces = self.workspaces.as_mut()?;
+        if !workspaces.is_quick() {
             self.keeper.let_go();
         }
-        Some(rooms)
+        Some(workspaces)
     }
 
     fn views(&mut self) -> Option<&mut dyn Views> {

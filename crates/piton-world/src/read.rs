@@ -1,4 +1,4 @@
-//! Reading whole files that people name or keep: one that is not a regular file would be waited for,
+//! Reading files that people name or keep: reading one that is not a regular file would wait for it,
 //! one without end would fill the memory.
 //!
 //! A plan that is named on the command line may come through a pipe, and is read by its own rule.
@@ -8,6 +8,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use piton_formats::plan::PLAN_BYTES_MAX;
 use rustix::fs::OFlags;
 
 /// The bytes of a regular file that has no more than so many.
@@ -30,7 +31,12 @@ pub fn text(path: &Path, bytes_max: usize) -> io::Result<String> {
     String::from_utf8(bytes(path, bytes_max)?).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
-/// All bytes of whatever was opened, if they are no more than so many.
+/// The text of a file that a protocol asks for, by its path from a folder.
+pub fn protocol_file(folder: &Path, path: &str) -> io::Result<String> {
+    text(&folder.join(path), PLAN_BYTES_MAX)
+}
+
+/// All bytes of an open file, if there are not more than a limit.
 pub fn up_to(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use piton_engine::world::Attempt;
 use rustix::fs::{Mode, OFlags};
 
-/// How the files in a run's folder begin that say where a driver's scratch folder lies; its epoch
+/// How the files in a run's folder begin that say where a driver's scratch folder is; its epoch
 /// follows.
 const SCRATCH: &str = "scratch.";
 /// What a first attempt finds as its failure context.
@@ -21,11 +21,11 @@ const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
 /// The file with that.
 const NO_FAILURES_FILE: &str = "no-failures.json";
 
-/// Makes the folder of a driver, outside of the repository's own folder, because sandboxes of agents
+/// Makes the folder of a driver below one for temporary files: outside of the repository's own folder, because sandboxes of agents
 /// forbid that one; the run's folder says where it is.
-pub fn make(dir: &Path, mark: &str, epoch: u64) -> io::Result<PathBuf> {
+pub fn make(temp_dir: &Path, dir: &Path, mark: &str, epoch: u64) -> io::Result<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
-    let base = std::env::temp_dir().join(format!("piton-{uid}"));
+    let base = temp_dir.join(format!("piton-{uid}"));
     let scratch = base.join(format!("{mark}.{epoch}"));
     // First where it will be: who falls in between leaves no folder that nobody knows of.
     std::fs::write(dir.join(pointer(epoch)), scratch.as_os_str().as_encoded_bytes())?;
@@ -52,7 +52,7 @@ pub fn no_failures(scratch: &Path) -> PathBuf {
     scratch.join(NO_FAILURES_FILE)
 }
 
-/// The name of the file that says where a driver's folder lies.
+/// The name of the file that says where a driver's folder is.
 pub fn pointer(epoch: u64) -> String {
     format!("{SCRATCH}{epoch}")
 }

@@ -6,8 +6,10 @@
 use std::collections::VecDeque;
 use std::io;
 
-use piton_core::redact::{HELD_BYTES_MIN, Key, REPLACEMENT, Redactor};
+use piton_core::redact::{KEPT_BYTES_MIN, Key, REPLACEMENT, Redactor};
 use piton_process::logs::{self, AttemptLog, Piece, Selection, Stream};
+
+use super::text::sanitize;
 
 /// How far from the end of each stream the last lines are looked for.
 const SHOWN_BYTES: usize = 256 << 10;
@@ -16,8 +18,8 @@ const SHOWN_BYTES: usize = 256 << 10;
 const SHOWN_BYTES_MOST: usize = 4 << 20;
 /// What is read before that, only to know where a secret began: as much as tells the end of a line
 /// that began even earlier.
-const BEFORE_BYTES: usize = 2 * HELD_BYTES_MIN;
-/// What stands where the beginning of a line is left out.
+const BEFORE_BYTES: usize = 2 * KEPT_BYTES_MIN;
+/// What replaces the beginning of a line that is left out.
 const CUT: char = '…';
 
 /// A line as written, and what must be known to show it.
@@ -99,13 +101,13 @@ fn shown(line: &Line, redactor: &Redactor) -> Option<String> {
     } else {
         let clean = redactor.redact_line(line.key, line.text.trim_end_matches('\n'));
         if matches!(line.key, Key::Inside(_)) && clean == REPLACEMENT {
-            // Its first line stands for the key.
+            // Its first line is shown for the key.
             return None;
         }
         clean.into_owned()
     };
     // Once more: whatever a terminal makes of the line, what is shown holds no secret.
-    let harmless = logs::sanitize(clean.as_bytes());
+    let harmless = sanitize(&clean);
     (!harmless.is_empty()).then(|| redactor.redact(&harmless).into_owned())
 }
 
@@ -156,7 +158,7 @@ mod tests {
         Ok(())
     }
 
-    /// Lost: of an agent that answers in lines of hundreds of kilobytes only the last would be told.
+    /// Lost: of an agent that answers in lines of hundreds of kilobytes only the last would be shown.
     #[test]
     fn long_lines_count_as_others_do() -> io::Result<()> {
         let long = "x ".repeat(150_000);

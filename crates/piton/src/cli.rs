@@ -161,6 +161,9 @@ pub struct DriveArgs {
     /// Accept gates that were ticked while steps were running.
     #[arg(long)]
     pub accept_gates: bool,
+    /// Whether nothing is said about what to type next.
+    #[arg(skip)]
+    pub no_next: bool,
 }
 
 impl DriveArgs {

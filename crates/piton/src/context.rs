@@ -1,6 +1,6 @@
 //! What every command needs: the project, its settings, its ledger, the terminal, the person.
 //!
-//! The one place that reads the environment and the clock; libraries get values.
+//! The one place that reads the clock; libraries get values.
 
 mod lost;
 
@@ -8,18 +8,19 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use piton_core::redact::{Names, Redactor};
-use piton_core::{RunState, Timestamp};
+use piton_core::{RunState, Timestamp, remedy};
 use piton_engine::{Loaded, Store};
 use piton_formats::diagnostic::Diagnostic;
 use piton_formats::settings::Settings;
 use piton_formats::sink;
 use piton_formats::template::quote_for_shell;
-use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
+use piton_ledger::{Ledger, Liveness, Open, Owner, RunRow, owner_liveness};
 use piton_protocols::{Protocol, Table, find};
 use piton_view::run::Driver;
 use piton_view::{RunView, Seen};
 use piton_workspace::Project;
 
+use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 pub use piton_world::now;
@@ -29,6 +30,11 @@ use piton_world::read;
 pub const SETTINGS_FILE: &str = "piton.toml";
 /// Most bytes that settings may have: far more than all of them with a word on each.
 const SETTINGS_BYTES_MAX: usize = 1 << 20;
+
+/// Opens the ledger of a project: every command does so here. Its address is the state folder.
+pub fn open_ledger(state_dir: &Path, mode: Open) -> piton_ledger::Result<Box<dyn Ledger>> {
+    piton_ledger::open(state_dir, mode)
+}
 
 /// What a command works with.
 pub struct Context {
@@ -78,12 +84,9 @@ impl Context {
     ) -> Result<Self> {
         let project = Project::for_person(cwd)
             .map_err(|e| CommandError::failed("no-project", e.to_string()))?;
-        let environment: Vec<(String, String)> = std::env::vars_os()
-            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
-            .collect();
-        let knowing = |names: &Names| {
-            Redactor::new(environment.iter().map(|(k, v)| (k.as_str(), v.as_str())), names)
-        };
+        let variables = &environment().inherited.variables;
+        let known = || variables.iter().filter_map(|(k, v)| Some((k.to_str()?, v.to_str()?)));
+        let knowing = |names: &Names| Redactor::new(known(), names);
         let path = project.root.join(SETTINGS_FILE);
         // A program that asked for JSON gets its answer; the problem goes to stderr then.
         let read = read_settings(&path, json && !lenient, &|| knowing(&Names::default()));
@@ -97,7 +100,7 @@ impl Context {
                 if !error.message.is_empty() {
                     ui::say(&error.message);
                 }
-                let warning = format!("warning: {SETTINGS_FILE} is not used: defaults hold here");
+                let warning = format!("warning: {SETTINGS_FILE} is ignored: the defaults are used");
                 ui::say(&warning);
                 let secrets = Names { more: words_in_quotes(&path), ..Names::default() };
                 Settings { secrets, ..Settings::default() }
@@ -123,7 +126,7 @@ impl Context {
 
     /// The same from where a run was started, if that is another work tree of this project: its
     /// plan, its settings and its HEAD are the ones that count. Nothing if it is this one, or gone.
-    pub fn of_run(&self, root: &str) -> Result<Option<Self>> {
+    pub fn for_run(&self, root: &str) -> Result<Option<Self>> {
         let root = Path::new(root);
         if root == self.project.root || !root.is_dir() {
             return Ok(None);
@@ -153,8 +156,8 @@ impl Context {
             find(self.table, id).filter(|p| p.id() != state.protocol.id || p.version() >= version);
         known.ok_or_else(|| {
             let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-            let message = format!("run {run} follows the protocol `{id}` (version {version}), which this piton does not know");
-            CommandError::new(Kind::Blocked, "unknown-protocol", message).hint("use the piton that began the run, or a newer one")
+            let message = format!("run {run} follows the protocol `{id}` (version {version}), which this Piton does not know");
+            CommandError::new(Kind::Blocked, "unknown-protocol", message).hint("use the Piton that started the run, or a newer one")
         })
     }
 
@@ -165,12 +168,11 @@ impl Context {
 
     /// Asks for a yes; no where nobody can be asked.
     pub fn confirms(&self, question: &str) -> bool {
-        let choices = [('y', "yes"), ('n', "no")];
-        self.can_ask() && ui::ask(question, &choices, Some('n'), &mut || false) == Some('y')
+        self.can_ask() && ui::confirms(question) == Some(true)
     }
 
     /// Whether the settings could not be read, and the defaults hold.
-    pub fn is_unsettled(&self) -> bool {
+    pub fn has_broken_settings(&self) -> bool {
         self.leniency == Leniency::Needed
     }
 
@@ -192,11 +194,11 @@ impl Context {
 
     /// Opens the ledger for reading; an error where there is none.
     pub fn read_store(&self) -> Result<Store> {
-        match Sqlite::open(&self.project.state_dir, Open::ReadOnly) {
+        match open_ledger(&self.project.state_dir, Open::ReadOnly) {
             Err(error @ piton_ledger::Error::NoLedger { .. }) => {
                 Err(self.lost_ledger().unwrap_or_else(|| error.into()))
             }
-            opened => Ok(Store::new(Box::new(opened?))),
+            opened => Ok(Store::new(opened?)),
         }
     }
 
@@ -207,14 +209,14 @@ impl Context {
         }
         if self.project.root.to_str().is_none() {
             // The ledger and the views name it, and steps are told of it.
-            let message = format!("the path {} is no text (UTF-8)", self.project.root.display());
+            let message = format!("the path {} is not valid UTF-8", self.project.root.display());
             return Err(
                 CommandError::new(Kind::Blocked, "directory", message).hint("rename the folder")
             );
         }
-        let ledger = Sqlite::open(&self.project.state_dir, Open::ReadWrite)?;
+        let ledger = open_ledger(&self.project.state_dir, Open::ReadWrite)?;
         self.hide_state();
-        Ok(Store::new(Box::new(ledger)))
+        Ok(Store::new(ledger))
     }
 
     /// What is to be said of a ledger that is gone, or empty, though runs left traces.
@@ -250,7 +252,7 @@ impl Context {
         let Some(name) = named else {
             return runs.into_iter().find(fits).ok_or_else(|| {
                 CommandError::usage("no-run", format!("there is no {what} here"))
-                    .hint("`piton runs` lists all runs; `piton run PLAN` starts one")
+                    .hint(remedy![Piton "runs", Words " lists all runs; ", Piton "run PLAN", Words " starts one"])
             });
         };
         let near: Vec<&RunRow> = runs.iter().filter(|r| r.run_id.starts_with(name)).collect();
@@ -264,13 +266,13 @@ impl Context {
                     Some(meant) => error.hint(format!("did you mean `{meant}`?")),
                     None => error,
                 }
-                .hint("`piton runs` lists the runs of this project"))
+                .hint(remedy![Piton "runs", Words " lists the runs of this project"]))
             }
             many => {
                 let ids: Vec<&str> = many.iter().map(|r| r.run_id.as_str()).collect();
                 Err(CommandError::usage(
                     "no-run",
-                    format!("`{name}` could be any of: {}", ids.join(", ")),
+                    format!("`{name}` could mean: {}", ids.join(", ")),
                 ))
             }
         }
@@ -289,8 +291,8 @@ impl Context {
             }
         });
         let (run_id, seq, place) = (&loaded.row.run_id, loaded.seq, crate::ui::place());
-        let (rerun, left, moved, snapshot_bytes, now) = (&[], &[], &[], None, now());
-        Seen { run_id, seq, driver, rerun, left, moved, snapshot_bytes, now, place }
+        let (rerun, left, moved, now) = (&[], &[], &[], now());
+        Seen { run_id, seq, driver, rerun, left, moved, now, place }
     }
 
     /// What a run looks like.
@@ -320,8 +322,8 @@ impl Context {
 
     /// The person at the keyboard, as recorded with decisions.
     pub fn who() -> String {
-        let name = ["PITON_USER", "USER", "LOGNAME"].iter().find_map(|v| std::env::var(v).ok());
-        name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+        let uid = || format!("uid {}", rustix::process::getuid().as_raw());
+        environment().user.clone().unwrap_or_else(uid)
     }
 }
 
@@ -345,7 +347,7 @@ fn relative(from: &Path, to: &Path) -> Option<PathBuf> {
 fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Result<Settings> {
     let refused = |problems: &[Diagnostic], text: &str| {
         let redactor = redactor().and_assigned_in(text, &Names::default());
-        crate::commands::document_error(problems, text, json, &redactor)
+        ui::document_error(problems, text, json, &redactor)
     };
     match read::bytes(path, SETTINGS_BYTES_MAX) {
         Ok(bytes) => {

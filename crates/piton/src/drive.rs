@@ -1,8 +1,6 @@
-//! Driving a run from the terminal: the driver, its observers, the summary, and the questions that
-//! follow when a person is there.
+//! Driving a run from the terminal: the driver, its observers, the summary.
 
 pub mod epoch;
-mod questions;
 pub mod ticks;
 mod views;
 
@@ -17,26 +15,28 @@ use piton_engine::store::Loaded;
 use piton_engine::{Drive, Driver, Ending, Leased, Observer, Options, Store, World as _};
 use piton_ledger::{HEARTBEAT_EVERY_MS, Lease};
 use piton_protocols::files::Occasion;
+use piton_protocols::plain::Plain;
+use piton_protocols::{Protocol, find};
 use piton_view::answers::Answer;
 use piton_view::{RunView, Tally};
 use piton_workspace::snapshot::Rules;
 
-pub use self::questions::{carry_out, questions};
 use self::views::{bring_up, driving};
-pub use self::views::{bring_views_back, files, say_words, set_views_aside, write_views};
+pub use self::views::{bring_views_back, say_words, set_views_aside, write_views};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
+use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{knowing, redactor_beside_keeper};
 use crate::ui;
 use piton_world::remarks;
-use piton_world::rooms::{GitRooms, LaneOptions};
+use piton_world::workspaces::{GitWorkspaces, LaneOptions};
 use piton_world::{RealWorld, Signals, Terminal, last_line};
 
 /// The folder of stat caches, within the state folder.
 pub const CACHE_DIR: &str = "cache";
 /// The file in the folder of a run that its drivers lock while they act on the repository.
-const HANDS_FILE: &str = "hands";
+const RUN_LOCK_FILE: &str = "run.lock";
 
 /// The event that says who drives now.
 pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
@@ -63,7 +63,7 @@ pub fn root_of(context: &Context, state: &RunState) -> PathBuf {
 
 /// How the world shows what it waits for.
 pub const TERMINAL: Terminal = Terminal {
-    hashing: |hashing| ui::say(&piton_view::words::hashing("comparing files", hashing)),
+    hashing: |hashing| ui::say(piton_view::words::hashing("comparing files", hashing)),
     utc_offset_secs: |at| ui::place().utc_offset_secs(at),
 };
 
@@ -71,7 +71,8 @@ pub const TERMINAL: Terminal = Terminal {
 pub fn world(context: &Context, state: &RunState) -> RealWorld {
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let root = root_of(context, state);
-    RealWorld::new(&context.project, &root, context.run_dir(&run_id), &run_id, TERMINAL)
+    let (run_dir, inherited) = (context.run_dir(&run_id), &environment().inherited);
+    RealWorld::new(&context.project, &root, run_dir, &run_id, TERMINAL, inherited)
         .with_notify(context.settings.notify.clone())
         .with_own(&own_paths(context, state))
 }
@@ -87,8 +88,14 @@ fn own_paths(context: &Context, state: &RunState) -> Vec<String> {
     own
 }
 
+/// The protocol that a run follows. One that is not known can only be ended: then nothing is named or
+/// given to steps, and the plain one stands for it.
+pub fn followed(context: &Context, state: &RunState) -> &'static dyn Protocol {
+    find(context.table, &state.protocol.id).unwrap_or(&Plain)
+}
+
 /// The lanes of a run in its repository; nothing without git, or where snapshots are switched off.
-pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<GitRooms> {
+pub fn workspaces(context: &Context, state: &RunState, args: &DriveArgs) -> Option<GitWorkspaces> {
     let project = &context.project;
     project.git_dir.as_ref()?;
     if switched_off(context, state) {
@@ -102,19 +109,19 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         usual_base: settings.lanes.base.clone(),
         seed_dirty: args.seed_dirty || state.seed_dirty,
         worktrees: settings.lanes.worktrees.clone(),
+        protocol: followed(context, state),
         own: views::own_paths(context, state),
         merged: settings.pull_request.merged.clone(),
     };
     let rules = Rules {
         file_bytes_max: settings.snapshots.file_max,
         files_max: usize::try_from(settings.snapshots.files_max).unwrap_or(usize::MAX),
-        // A work tree is known by its real path.
-        home: std::env::var_os("HOME").map(PathBuf::from).map(|h| h.canonicalize().unwrap_or(h)),
+        home: environment().home.clone(),
         ..Rules::default()
     };
     let cache = project.state_dir.join(CACHE_DIR);
-    let hands = context.run_dir(&run_id).join(HANDS_FILE);
-    Some(GitRooms::new(&root, &cache, &hands, &run_id, options, rules))
+    let run_lock = context.run_dir(&run_id).join(RUN_LOCK_FILE);
+    Some(GitWorkspaces::new(&root, &cache, &run_lock, &run_id, options, rules))
 }
 
 /// Whether a run has no checkpoints because the settings say so; worktrees need them.
@@ -133,17 +140,18 @@ pub fn drive(
     let state = &opening_state(&leased);
     let run_dir = context.run_dir(&leased.loaded.row.run_id);
     let signals = Signals::catch()
-        .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
-    let mut rooms = rooms(context, state, args);
-    if let Some(rooms) = &mut rooms {
-        rooms.take_over(leased.epoch)?;
+        .map_err(|e| CommandError::failed("signals", format!("signals cannot be caught: {e}")))?;
+    let mut workspaces = workspaces(context, state, args);
+    if let Some(workspaces) = &mut workspaces {
+        workspaces.take_over(leased.epoch)?;
         // What was said is written down, and not by one that was taken over.
-        let held = rooms.turn()?;
+        let held = workspaces.turn()?;
         let worktrees = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
-        let remarks = remarks::look(&context.project, &root_of(context, state), worktrees);
+        let root = root_of(context, state);
+        let remarks = remarks::check(&context.project, &root, worktrees, &environment().path);
         drop(held);
-        remarks.lines.iter().for_each(|line| ui::say(line));
-        rooms.refuse(remarks.refusal);
+        remarks.lines.iter().for_each(ui::say);
+        workspaces.refuse(remarks.refusal);
     }
     let mut writer = driving(context, state, leased.epoch)?;
     if let Some(writer) = writer.as_mut().filter(|_| leased.loaded.seq > 0) {
@@ -152,13 +160,13 @@ pub fn drive(
     let mut world = world(context, state)
         .with_signals(signals)
         .with_keep(&leased.live)
-        .with_rooms(rooms)
+        .with_workspaces(workspaces)
+        .with_protocol(followed(context, state))
         .with_views(writer);
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
     if matches!(leased.drive, Drive::Run(_)) || leased.loaded.state.driven {
-        let (root, plan_path) = (root_of(context, state), state.plan_path.clone());
-        let protocol = context.protocol(state, &state.protocol.id)?;
-        world = world.with_inputs(Box::new(move || ticks::ticked(protocol, &root, &plan_path)));
+        context.protocol(state, &state.protocol.id)?;
+        world = world.with_ticks(&state.plan_path);
     }
     if args.keep_going || state.keep_going {
         leased.plan.on_failure = OnFailure::Continue;
@@ -173,7 +181,7 @@ pub fn drive(
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
             phase: args.phase.clone(),
             lane: args.lane.clone(),
-            checkpoints: world.rooms().is_some() || world.views().is_some(),
+            checkpoints: world.workspaces().is_some() || world.views().is_some(),
             ..Limits::default()
         },
         retries,
@@ -181,12 +189,13 @@ pub fn drive(
         merge_rounds: Some(context.settings.lanes.merge_rounds),
         notify: true,
     };
-    let is_archived = matches!(leased.drive, Drive::Abort { archives: true, .. });
+    // Other drives are parts of a command that says what came of it.
+    let (runs, is_first) = (matches!(leased.drive, Drive::Run(_)), leased.loaded.seq == 0);
     let mut tally = Tally::default();
-    tally.no_way_on = is_archived;
+    tally.no_next = args.no_next;
     // A command that ends a run answers with one object; its events are no answer.
-    let streams = context.json && !matches!(leased.drive, Drive::Abort { .. });
-    let draws = !context.json && ui::draws(&std::io::stderr());
+    let streams = context.json && !matches!(leased.drive, Drive::Abort(_));
+    let draws = runs && !context.json && ui::draws(&std::io::stderr());
     let mut screen: Box<dyn Observer> = if streams {
         Box::new(ui::Stream::json())
     } else if draws {
@@ -199,17 +208,13 @@ pub fn drive(
     drop(screen);
     let ending = ending?;
     let logs = run_dir.join("logs");
-    if ending.refused.is_some() {
-        // Nothing happened: the error says why.
-        return Ok(ending);
-    }
     let view = RunView::by_driver(&ending.state, now(), ui::place());
     let summary = tally.summary(&view, ending.verdict, &logs);
-    if streams {
+    if streams && ending.refused.is_none() {
         ui::drive_json(&Answer::Summary(summary));
-    } else {
+    } else if runs && !streams {
         ui::say_as_is(summary.render(&ui::stderr()).trim_end());
-        if ending.verdict != Verdict::RolledBack && !is_archived {
+        if is_first {
             say_words(context, &ending.state, Occasion::Stopped);
         }
     }
@@ -262,7 +267,8 @@ pub fn split_lane(args: &mut DriveArgs) -> Result<()> {
     let named = args.lane.clone().unwrap_or_default();
     args.split_lane().map_err(|phase| {
         let message = format!("lane `{named}` is not in phase `{phase}`");
-        CommandError::usage("no-step", message).hint("leave out `--phase`: the lane names its own")
+        CommandError::usage("no-step", message)
+            .hint("leave out `--phase`: the lane includes its phase")
     })
 }
 
@@ -279,19 +285,19 @@ pub fn check_selection(plan: &Plan, args: &DriveArgs) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    let message = format!("there is no {what} `{name}` to run");
-    Err(CommandError::usage("no-step", message).hint(format!("there are: {}", known.join(", "))))
+    let message = format!("the plan has no {what} `{name}`");
+    Err(CommandError::usage("no-step", message).hint(format!("it has: {}", known.join(", "))))
 }
 
-/// The exit that belongs to an ending.
-pub fn exit(ending: &Ending) -> Result<()> {
-    let kind = match ending.verdict {
+/// The exit that belongs to a verdict.
+pub fn exit(verdict: Verdict, signal: Option<i32>) -> Result<()> {
+    let kind = match verdict {
         Verdict::Complete | Verdict::SelectionDone | Verdict::RolledBack => return Ok(()),
         Verdict::Failed | Verdict::Aborted => Kind::Failed,
         Verdict::Waiting => Kind::Waiting,
         Verdict::Blocked => Kind::Blocked,
         Verdict::Budget => Kind::Budget,
-        Verdict::Interrupted => Kind::Interrupted(ending.signal.unwrap_or(2)),
+        Verdict::Interrupted => Kind::Interrupted(signal.unwrap_or(2)),
     };
     Err(CommandError::silent(kind))
 }

@@ -1,13 +1,13 @@
 //! The one error type of the program: a kind that picks the exit code, a code for `piton explain`,
 //! the cause, and what to do next.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use piton_core::refusal::{Refusal, Remedy};
+use piton_core::remedy;
 use piton_ledger::Owner;
-use piton_protocols::protocol::Refusal;
-
-/// What a driver that lost its run can still do.
-const TAKEN_OVER_NEXT: &str = "nothing more was done here; watch the run with `piton attach`";
+use piton_world::workspaces;
 
 /// What kind of ending this is; each has one exit code, documented in `docs/exit-codes.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ impl Kind {
 pub struct CommandError {
     /// Picks the exit code.
     pub kind: Kind,
-    /// The code that `piton explain` knows; empty where the message was printed already.
-    pub code: &'static str,
+    /// The code that `piton explain` knows; empty if the message was already printed.
+    pub code: Cow<'static, str>,
     /// What went wrong.
     pub message: String,
     /// What to do next, one line each.
-    pub hints: Vec<String>,
+    pub hints: Vec<Remedy>,
 }
 
 /// Shorthand for results of commands.
@@ -62,7 +62,7 @@ pub type Result<T, E = CommandError> = std::result::Result<T, E>;
 impl CommandError {
     /// Makes an error.
     pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, code, message: message.into(), hints: Vec::new() }
+        Self { kind, code: code.into(), message: message.into(), hints: Vec::new() }
     }
 
     /// A failure.
@@ -75,39 +75,63 @@ impl CommandError {
         Self::new(Kind::Usage, code, message)
     }
 
-    /// An ending whose words were printed already: only the exit code remains.
+    /// A refusal.
+    pub fn refused(kind: Kind, refusal: impl Into<Refusal>) -> Self {
+        let Refusal { code, cause, remedies } = refusal.into();
+        Self { kind, code, message: cause, hints: remedies }
+    }
+
+    /// An ending whose words were already printed: only the exit code remains.
     pub fn silent(kind: Kind) -> Self {
         Self::new(kind, "", "")
     }
 
     /// Adds what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Remedy>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The refusal to go on with a ledger that is older than it was.
+    /// The refusal to use a ledger that is older than it was.
     pub fn behind(message: String) -> Self {
         Self::new(Kind::Blocked, "ledger-behind", message)
             .hint("copy its folder away, then restore the last backup")
-            .hint("`piton doctor --restored` goes on with a backup, or with the ledger as it is: what was recorded since counts as never done")
-            .hint("`piton doctor --new-ledger` sets it aside and begins a new one")
+            .hint(remedy![
+                Piton "doctor --restored",
+                Words " accepts a backup, or the ledger as it is: what was recorded since counts as \
+                       never done"
+            ])
+            .hint(new_ledger())
     }
 
-    /// The refusal to touch a run that another process drives, with the commands that watch that one
-    /// and that take the run from it.
-    pub fn driven(what: &str, owner: Option<&Owner>, watch: &str, take: &str) -> Self {
+    /// The refusal to touch a run that another process drives, with what watches that process and
+    /// what takes the run over from it.
+    pub fn driven(what: &str, owner: Option<&Owner>, watch: &str, take: Remedy) -> Self {
         let name = owner.map_or("another process".to_owned(), ToString::to_string);
         let mut message = format!("{what} is driven by {name}");
-        let mut first = format!("watch it with `{watch}`");
-        if let Some(owner) = owner.filter(|owner| owner.is_stopped()) {
+        let mut first = remedy![Words "watch it with ", Piton "{watch}"];
+        if let Some(Owner { pid, .. }) = owner.filter(|owner| owner.is_stopped()) {
             message.push_str(", which is stopped");
-            first = format!("let it go on with `kill -CONT {}`", owner.pid);
+            first = remedy![Words "let it continue with ", Shell "kill -CONT {pid}"];
         }
         let error = Self::new(Kind::Driven, "run-driven", message);
-        error.hint(first).hint(format!("take it over with `{take}`"))
+        error.hint(first).hint(remedy![Words "take it over with "].and(take))
     }
+
+    fn taken_over(message: String) -> Self {
+        Self::new(Kind::Driven, "run-taken-over", message)
+            .hint(remedy![Words "nothing more was done here; watch the run with ", Piton "attach"])
+    }
+}
+
+/// Where to find out what is wrong.
+fn doctor() -> Remedy {
+    remedy![Piton "doctor", Words " shows what is wrong"]
+}
+
+fn new_ledger() -> Remedy {
+    remedy![Piton "doctor --new-ledger", Words " sets it aside and starts a new one"]
 }
 
 impl fmt::Display for CommandError {
@@ -120,8 +144,13 @@ impl std::error::Error for CommandError {}
 
 impl From<Refusal> for CommandError {
     fn from(refusal: Refusal) -> Self {
-        let kind = if refusal.blocked { Kind::Blocked } else { Kind::Usage };
-        refusal.remedies.into_iter().fold(Self::new(kind, refusal.code, refusal.cause), Self::hint)
+        Self::refused(Kind::Failed, refusal)
+    }
+}
+
+impl From<workspaces::Error> for CommandError {
+    fn from(error: workspaces::Error) -> Self {
+        piton_engine::Error::from(error).into()
     }
 }
 
@@ -135,28 +164,24 @@ impl From<piton_ledger::Error> for CommandError {
     fn from(error: piton_ledger::Error) -> Self {
         use piton_ledger::Error as L;
         let message = error.to_string();
+        let blocked = |code, message: String| Self::new(Kind::Blocked, code, message);
         match error {
-            L::NoLedger { .. } => {
-                Self::usage("no-ledger", message).hint("start a run with `piton run PLAN`")
+            L::NoLedger { .. } => Self::usage("no-ledger", message)
+                .hint(remedy![Words "start one with ", Piton "run PLAN"]),
+            L::Newer { .. } => blocked("ledger-newer", message),
+            L::Corrupt { .. } => {
+                blocked("ledger-corrupt", message).hint(doctor()).hint(new_ledger())
             }
-            L::Newer { .. } => Self::new(Kind::Blocked, "ledger-newer", message),
-            L::Corrupt { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message)
-                .hint("`piton doctor` says what is wrong")
-                .hint("`piton doctor --new-ledger` sets it aside and begins a new one"),
             L::Behind { .. } => Self::behind(message),
             L::Held { owner } => {
-                Self::driven("the run", Some(&owner), "piton attach", "--takeover")
+                Self::driven("the run", Some(&owner), "attach", "`--takeover`".into())
             }
-            L::Fenced { .. } | L::NotHeld => {
-                Self::new(Kind::Driven, "run-taken-over", message).hint(TAKEN_OVER_NEXT)
-            }
-            L::Unreadable { .. } => Self::new(Kind::Blocked, "state-unreadable", message),
-            L::Unwritable { .. } | L::Frozen { .. } => {
-                Self::new(Kind::Blocked, "state-read-only", message)
-            }
-            L::TooLong { .. } => Self::new(Kind::Blocked, "ledger", message),
+            L::Fenced { .. } | L::NotHeld => Self::taken_over(message),
+            L::Unreadable { .. } => blocked("state-unreadable", message),
+            L::Unwritable { .. } => blocked("state-read-only", message),
+            L::TooLong { .. } | L::UnknownKind { .. } => blocked("ledger", message),
             L::RunExists { .. } => Self::usage("run-exists", message),
-            _ => Self::failed("ledger", message).hint("`piton doctor` says what is wrong"),
+            _ => Self::failed("ledger", message).hint(doctor()),
         }
     }
 }
@@ -164,29 +189,25 @@ impl From<piton_ledger::Error> for CommandError {
 impl From<piton_engine::Error> for CommandError {
     fn from(error: piton_engine::Error) -> Self {
         use piton_engine::Error as E;
+        let message = error.to_string();
         match error {
             E::Ledger(inner) => inner.into(),
-            E::Gap { .. } => Self::new(Kind::Blocked, "ledger-corrupt", error.to_string())
-                .hint("`piton doctor` says what is wrong"),
-            E::NoRun(_) => Self::usage("no-run", error.to_string())
-                .hint("`piton runs` lists the runs of this project"),
-            E::Refused(refusal) => Self::usage("refused", refusal.to_string()),
-            E::TakenOver => {
-                Self::new(Kind::Driven, "run-taken-over", error.to_string()).hint(TAKEN_OVER_NEXT)
-            }
+            E::Gap { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message).hint(doctor()),
+            E::NoRun(_) => Self::usage("no-run", message)
+                .hint(remedy![Piton "runs", Words " lists the runs of this project"]),
+            E::Refused(refused) => Self::refused(Kind::Usage, refused),
+            E::TakenOver => Self::taken_over(message),
             E::Codec { source: piton_formats::codec::Error::Newer(_), .. } => {
-                Self::new(Kind::Blocked, "ledger-newer", error.to_string())
+                Self::new(Kind::Blocked, "ledger-newer", message)
             }
             E::Codec { .. } | E::Illegal { .. } | E::NoPlan(_) => {
-                Self::new(Kind::Blocked, "ledger-content", error.to_string())
-                    .hint("`piton doctor` says what is wrong")
+                Self::new(Kind::Blocked, "ledger-content", message).hint(doctor())
             }
-            E::OtherVersion(_) => Self::new(Kind::Blocked, "keeper-version", error.to_string())
-                .hint("`piton --version` says which one a program is"),
-            E::Interrupted(signal) => {
-                Self::new(Kind::Interrupted(signal), "interrupted", error.to_string())
-            }
-            E::World(_) => Self::failed("world", error.to_string()),
+            E::OtherVersion(_) => Self::new(Kind::Blocked, "keeper-version", message)
+                .hint(remedy![Piton "--version", Words " prints the version of a program"]),
+            E::Interrupted(signal) => Self::new(Kind::Interrupted(signal), "interrupted", message)
+                .hint(remedy![Piton "resume", Words " continues the run"]),
+            E::World(refusal) => refusal.into(),
         }
     }
 }

@@ -6,10 +6,12 @@ mod cli;
 mod commands;
 mod context;
 mod drive;
+mod environment;
 mod error;
 mod plan_file;
 mod ui;
 
+use piton_core::remedy;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +26,7 @@ use crate::error::{CommandError, Result};
 pub fn main_with(table: &'static Table) -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return told(&error),
+        Err(error) => return usage_error(&error),
     };
     let json = cli.json;
     match start(table, cli) {
@@ -38,10 +40,10 @@ pub fn main_with(table: &'static Table) -> ExitCode {
 
 /// Help, the version, or what is wrong with the command line: in words, or as an object where one
 /// was asked for.
-fn told(error: &clap::Error) -> ExitCode {
+fn usage_error(error: &clap::Error) -> ExitCode {
     // What Piton starts itself is no command for people; clap hides it from its help only.
     let hidden = format!(", {}", cli::KEEPER);
-    let json = std::env::args_os().any(|arg| arg == "--json");
+    let json = environment::asks_for_json();
     if json && error.kind() == clap::error::ErrorKind::DisplayVersion {
         ui::data_json(&Answer::Version(env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
@@ -59,7 +61,8 @@ fn told(error: &clap::Error) -> ExitCode {
     }
     let text = error.to_string().replace(&hidden, "");
     let message = text.trim().trim_start_matches("error: ");
-    let error = CommandError::usage("usage", message).hint("`piton --help` lists all commands");
+    let error = CommandError::usage("usage", message)
+        .hint(remedy![Piton "--help", Words " lists all commands"]);
     ui::error(&error, true);
     ExitCode::from(error.kind.exit_code())
 }
@@ -77,9 +80,9 @@ fn start(table: &'static Table, cli: cli::Cli) -> Result<()> {
 /// The folder that is named, or that the command was called in.
 fn folder(directory: Option<PathBuf>) -> Result<PathBuf> {
     let here = || {
-        std::env::current_dir().map_err(|e| {
-            CommandError::usage("directory", format!("no current folder: {e}"))
-                .hint("go to a folder that is there, or name one with `-C DIR`")
+        environment::current_folder().map_err(|e| {
+            CommandError::usage("directory", format!("the current folder cannot be used: {e}"))
+                .hint("go to an existing folder, or name one with `-C DIR`")
         })
     };
     let Some(dir) = directory else { return here() };

@@ -12,15 +12,16 @@ use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
 use piton_core::{LanePath, Plan, RunState, StepPath};
+use piton_formats::diagnostic::code::BAD_SYNTAX;
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, sink};
 use piton_protocols::Protocol;
-use piton_protocols::protocol::{Need, Reading, Source, Unreadable, claimed, followed};
+use piton_protocols::protocol::{Need, Reading, Source, Unreadable};
+use piton_protocols::table::{claimed, followed};
 
 use crate::cli;
-use crate::commands::document_error;
 use crate::context::Context;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_world::read;
 
@@ -66,17 +67,21 @@ impl PlanFile {
     pub fn read(context: &Context, path: &Path, how: How) -> Result<Self> {
         let (full, file) = (context.cwd.join(path), path.display().to_string());
         let unreadable = |why: &dyn Display| {
-            CommandError::usage("plan-unreadable", format!("{file}: {why}"))
-                .hint("name the file of a plan, such as plan.toml")
+            CommandError::usage("plan-unreadable", format!("{file} {why}"))
+                .hint("name a plan file, such as plan.toml")
+        };
+        let unopened = |e: std::io::Error| match e.kind() {
+            ErrorKind::NotFound => unreadable(&"does not exist"),
+            _ => unreadable(&format!("cannot be read: {e}")),
         };
         let opened = File::open(&full).and_then(|file| read::up_to(file, PLAN_BYTES_MAX));
         let text = match opened {
             Err(e) if e.kind() == ErrorKind::IsADirectory => None,
-            opened => Some(sink::utf8(&file, opened.map_err(|e| unreadable(&e))?)),
+            opened => Some(sink::utf8(&file, opened.map_err(unopened)?)),
         };
         let text = text.transpose().map_err(|found| {
             let redactor = context.redactor_of_text(&found.text);
-            document_error(&found.problems, &found.text, context.json, &redactor)
+            ui::document_error(&found.problems, &found.text, context.json, &redactor)
         })?;
         let reading = reading(context, &file, text.as_deref(), how);
         let text = text.as_deref().unwrap_or_default();
@@ -84,20 +89,27 @@ impl PlanFile {
         let redactor = || context.redactor_of_text(text);
         let (reader, reading) = reading.map_err(|why| match why {
             None => unreadable(&"is a folder"),
-            Some(Unreadable::Problems(found)) => {
-                document_error(&found, text, context.json, &redactor())
+            Some(Unreadable::Problems(found))
+                if full.extension() != Some("toml".as_ref())
+                    && found.iter().any(|p| p.code == BAD_SYNTAX) =>
+            {
+                unreadable(&"is neither a TOML plan nor a phase document")
             }
-            Some(Unreadable::Refused(refusal)) => refusal.into(),
+            Some(Unreadable::Problems(found)) => {
+                ui::document_error(&found, text, context.json, &redactor())
+            }
+            Some(Unreadable::Refused(refusal)) => CommandError::refused(Kind::Usage, refusal),
+            Some(Unreadable::Blocked(refusal)) => CommandError::refused(Kind::Blocked, refusal),
         })?;
-        let warnings = not_told(&reading.warnings);
+        let warnings = new_warnings(&reading.warnings);
         if !warnings.is_empty() {
             ui::diagnostics(&warnings, text, &redactor());
         }
-        Self::of(context, &full, reader, asking::settled(context, reading, how.asks)?)
+        Self::new(context, &full, reader, asking::answered(context, reading, how.asks)?)
     }
 
     /// A plan of a file, with its secrets taken out of what is recorded.
-    fn of(
+    fn new(
         context: &Context,
         full: &Path,
         reader: &'static dyn Protocol,
@@ -134,7 +146,7 @@ impl PlanFile {
     }
 
     /// Reads the plan of a run again, if its file is still there, by the protocol that read it first.
-    pub fn of_run(
+    pub fn for_run(
         context: &Context,
         state: &RunState,
         tasks: Option<TaskWorktrees>,
@@ -230,7 +242,7 @@ impl From<cli::TaskWorktrees> for TaskWorktrees {
 
 /// The warnings that were not told yet: a command may read its plan more than once, under several
 /// names.
-fn not_told(warnings: &[Diagnostic]) -> Vec<Diagnostic> {
+fn new_warnings(warnings: &[Diagnostic]) -> Vec<Diagnostic> {
     let key = |w: &Diagnostic| format!("{}:{}:{}:{}", w.line, w.column, w.code, w.message);
     warnings.iter().filter(|w| is_news(key(w))).cloned().collect()
 }
@@ -321,9 +333,9 @@ fn refuse_secret_paths(plan: &Plan, redactor: &Redactor) -> Result<()> {
     for (place, path) in of_steps.chain(of_lanes).chain(of_plan) {
         let shown = redactor.redact(path);
         if shown != path.as_str() {
-            let message = format!("{place}: the path {shown} holds a secret");
+            let message = format!("{place}: the path {shown} contains a secret");
             return Err(CommandError::usage("secret-path", message)
-                .hint("name the file another way: paths are recorded"));
+                .hint("rename the file: paths are recorded"));
         }
     }
     Ok(())

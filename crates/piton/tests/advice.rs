@@ -17,25 +17,21 @@ use common::{Output, PITON, Project};
 use piton_core::Event;
 
 /// Where commands with names or paths in them are worded, and what shows that they work.
-const SHOWN: [(&str, &str, fn()); 18] = [
-    ("piton-engine/src/driver/reopen.rs", "rebase", a_conflict),
-    ("piton-workspace/src/checks/mod.rs", "", a_merge_under_way),
-    ("piton-workspace/src/checks/mod.rs", "config", a_repository_of_somebody_else),
-    ("piton-workspace/src/checks/mod.rs", "branch", a_base_that_only_a_remote_has),
+const SHOWN: [(&str, &str, fn()); 14] = [
+    ("piton-core/src/refusals.rs", "rebase", a_conflict),
+    ("piton-workspace/src/refusals.rs", "", a_merge_under_way),
+    ("piton-workspace/src/refusals.rs", "config", a_repository_of_somebody_else),
+    ("piton-workspace/src/refusals.rs", "branch", a_base_that_only_a_remote_has),
     ("piton-workspace/src/checks/repository.rs", "config", a_remote_that_gets_everything),
     ("piton-workspace/src/merge/sides.rs", "show", a_conflict_of_binary_files),
-    ("piton-workspace/src/merge/preview.rs", "update-index", a_hidden_change),
-    ("piton-workspace/src/worktree/mod.rs", "worktree", a_locked_worktree),
+    ("piton-workspace/src/worktree/error.rs", "worktree", a_locked_worktree),
     ("piton/src/commands/doctor/snapshots.rs", "fetch", snapshots_that_are_gone),
     ("piton/src/commands/import.rs", "branch", an_imported_base_that_is_not_here),
-    ("piton-view/src/left.rs", "worktree", what_a_merge_elsewhere_left),
-    ("piton-view/src/left.rs", "branch", what_a_merge_elsewhere_left),
-    ("piton-view/src/rewind.rs", "reset", commits_of_a_step),
-    ("piton-view/src/rewind.rs", "reset", merges_before_a_validation),
-    ("piton-view/src/rewind.rs", "reset", merges_of_another_run),
-    ("piton-world/src/rooms/base.rs", "switch", a_validation_elsewhere),
-    ("piton-world/src/rooms/begin.rs", "switch", another_branch),
-    ("piton-world/src/rooms/in_hand.rs", "switch", a_lane_off_its_branch),
+    ("piton-view/src/leftover.rs", "worktree", what_a_merge_elsewhere_left),
+    ("piton-view/src/leftover.rs", "branch", what_a_merge_elsewhere_left),
+    ("piton-world/src/refusals.rs", "switch", a_validation_elsewhere),
+    ("piton-world/src/refusals.rs", "switch", another_branch),
+    ("piton-world/src/refusals.rs", "switch", a_lane_off_its_branch),
 ];
 
 /// Commands without names: they are run as they stand, with words for what the person fills in.
@@ -70,12 +66,19 @@ fn every_git_command_that_is_told_is_known_here_and_quoted() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     sources(crates, &mut |path, text| {
         let file = path.strip_prefix(crates).unwrap().display().to_string();
-        for (_, rest) in text.match_indices("`git ").map(|(at, _)| text.split_at(at + 1)) {
-            let told = rest.split('`').next().unwrap();
+        let quoted = text.match_indices("`git ").map(|(at, _)| (&text[at + 1..], '`'));
+        let parts = text.match_indices("Shell \"git ").map(|(at, _)| (&text[at + 7..], '"'));
+        for (rest, end) in quoted.chain(parts) {
+            let told = rest.split(end).next().unwrap();
             assert!(!told.contains('{') || told == "git {command}", "{file}: unquoted in `{told}`");
             if told != "git {command}" && !NOT_ADVICE.contains(&told) {
                 fixed.insert(told.to_owned());
             }
+        }
+        for part in ["shell(\"git ", "command(\"git "] {
+            let parts = text.match_indices(part).map(|(at, _)| &text[at + part.len()..]);
+            let told = parts.map(|rest| format!("git {}", rest.split('"').next().unwrap()));
+            fixed.extend(told);
         }
         for call in ["git(None, &", "git(Some("] {
             for (at, _) in text.match_indices(call) {
@@ -272,17 +275,6 @@ fn a_remote_that_gets_everything() {
     assert!(project.git(&["config", "--get-all", "remote.o;x.push"]).contains("^refs/piton"));
 }
 
-fn a_hidden_change() {
-    let project = merged(&lane("A", "echo A > 'b c.txt'"));
-    project.write("b c.txt", "b\n");
-    project.commit();
-    project.git(&["update-index", "--assume-unchanged", "b c.txt"]);
-    project.write("b c.txt", "mine\n");
-    let said = run(&project).exits(4);
-    pastes(&project, &said, "update-index");
-    assert!(project.git(&["status", "--porcelain"]).contains("b c.txt"));
-}
-
 fn a_locked_worktree() {
     let again = "git worktree unlock . && git worktree lock --reason mine .";
     let project = merged(&lane("A", again));
@@ -302,7 +294,7 @@ fn snapshots_that_are_gone() {
     let said = project.piton(&["doctor"]).exits(0);
     let fetch = told(&said).into_iter().find(|c| c.contains("COPY")).unwrap();
     paste(&project, &fetch.replace("COPY", "../copy")).exits(0);
-    project.piton(&["doctor"]).exits(0).says("all is well");
+    project.piton(&["doctor"]).exits(0).says("no problems found");
 }
 
 fn an_imported_base_that_is_not_here() {
@@ -334,38 +326,6 @@ fn what_a_merge_elsewhere_left() {
     project.piton(&["resume", "r"]).exits(0);
     let said = project.piton(&["doctor"]).exits(0);
     pastes(&project, &said, "git branch -D");
-}
-
-fn commits_of_a_step() {
-    let project = merged("");
-    let step = "echo s > s.txt; git add s.txt; git commit -qm s; exit 1";
-    project.write("plan.toml", &format!("[[phase]]\nid = \"P\"\nrun = \"{step}\"\n"));
-    project.commit();
-    run(&project).exits(1);
-    let said = project.piton(&["rollback", "r", "--yes"]).exits(0);
-    pastes(&project, &said, "git reset");
-    assert_eq!(project.git(&["log", "--format=%s", "-1"]), "work\n");
-}
-
-/// Nothing is advised that would take merged work from base: neither that of the run itself ...
-fn merges_before_a_validation() {
-    let project = merged(&format!("{}{}", lane("A", "echo > m.txt"), validation("exit 1")));
-    run(&project).exits(1);
-    let said = project.piton(&["rollback", "r", "--lane", "validation", "--yes"]).exits(0);
-    assert_eq!(told(&said), [""; 0]);
-}
-
-/// ... nor that of another.
-fn merges_of_another_run() {
-    let project = merged("");
-    project.write("plan.toml", "[[phase]]\nid = \"P\"\nrun = \"echo s > s.txt; exit 1\"\n");
-    project.write("more.toml", &format!("[[phase]]\nid = \"M\"\n{}", lane("M", "echo > m.txt")));
-    project.commit();
-    run(&project).exits(1);
-    project.remove("s.txt");
-    project.piton(&["run", "more.toml", "--run-id", "m"]).exits(0);
-    let said = project.piton(&["rollback", "r", "--yes"]).exits(0);
-    assert_eq!(told(&said.says("commits are not taken back")), [""; 0]);
 }
 
 /// The validation across lanes, in the project's folder.

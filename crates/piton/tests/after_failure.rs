@@ -44,9 +44,8 @@ fn a_failed_step_is_tried_again_on_request() {
     project
         .piton(&["resume"])
         .exits(1)
-        .says("piton retry r1 P1/A/two")
-        .says("piton skip r1 P1/A/two")
-        .says("piton abort r1");
+        .says("piton log r1 --step P1/A/two")
+        .says("next: fix this, then piton retry r1");
     assert!(project.lines("ran.txt").is_empty(), "nobody asked for it");
     project.piton(&["retry", "P1/A/one"]).exits(2).says("--again");
     project.piton(&["retry", "nonsense"]).exits(2).says("hint: ");
@@ -63,17 +62,14 @@ fn a_failed_step_is_tried_again_on_request() {
 fn what_a_resume_says_will_run_is_what_runs() {
     let project = failed();
     let looked = project.piton(&["resume", "--dry-run"]).exits(0);
-    looked.says("nothing runs:").says("failed P1/A/two").silent_about("wave 1");
+    looked.says("failed P1/A/two").silent_about("wave 1");
     project.piton(&["resume", "--dry-run", "--json"]).exits(0).says(r#""failed":["P1/A/two"]"#);
-    project.piton(&["resume"]).exits(1).says("nothing runs:").silent_about("next:          P1");
+    project.piton(&["resume"]).exits(1).says("failed: P1/A/two");
     assert!(project.lines("ran.txt").is_empty());
     project.piton(&["retry", "P1/A/one", "--again"]).exits(0);
     // The step before the failed one runs: it was asked for, and says so.
     let looked = project.piton(&["resume", "--dry-run"]).exits(0);
-    looked
-        .says("runs again:    P1/A/one: ")
-        .says("wave 1\n  P1/A/one")
-        .silent_about("nothing runs");
+    looked.says("runs again: P1/A/one: ").says("wave 1\n  P1/A/one");
     let json = project.piton(&["resume", "--json"]).exits(1);
     json.says(r#""rerun":[{"step":"P1/A/one","reason":"#);
     assert_eq!(project.lines("ran.txt"), ["one"]);
@@ -86,9 +82,8 @@ fn a_retry_beyond_the_budget_waits_until_it_is_raised() {
                 backoff = \"1ms\"\n[budgets]\nattempts = 2\n";
     let project = Project::with_plan(plan);
     let said = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
-    said.says("the budget attempts is used up (2)").says(
-        "next: raise `attempts` in the plan, then piton retry r P/main/work && piton resume r",
-    );
+    said.says("the budget attempts is used up (2)")
+        .says("next: raise `attempts` in the plan, then piton retry r");
     project.piton(&["retry", "r"]).exits(0);
     let said = project.piton(&["resume", "r"]).exits(6);
     said.says("budget attempts is used up (2 of 2)")
@@ -137,11 +132,11 @@ run = "test -e mended"
     );
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
     project.remove("art");
-    project.piton(&["resume"]).exits(1).says("to run again:  P/A/make: artifact art is missing");
+    project.piton(&["resume"]).exits(1).says("runs again: P/A/make: artifact art is missing");
     // It was recorded that it is to run again, and why; that is still said.
     project.piton(&["resume", "--dry-run"]).exits(0).says("P/A/make: artifact art is missing");
     assert_eq!(project.lines("ran.txt"), ["made"]);
-    project.piton(&["resume", "--keep-going"]).exits(1).says("runs again:    P/A/make");
+    project.piton(&["resume", "--keep-going"]).exits(1).says("runs again: P/A/make");
     assert_eq!(project.lines("ran.txt"), ["made", "made"]);
 }
 
@@ -158,8 +153,7 @@ fn a_skipped_step_blocks_what_needs_it() {
     skipped.says(r#""dependents":["P1/B","P2"]"#);
     project.piton(&["resume"]).exits(4).says("--satisfy");
     let left = "skipped P1/B/work: it needs P1/A/two, which was skipped without --satisfy";
-    let held = "nothing runs:  skipped, and what remains needs it: P1/A/two";
-    project.piton(&["resume", "--dry-run"]).exits(0).says(left).says(held);
+    project.piton(&["resume", "--dry-run"]).exits(0).says(left);
     assert_eq!(project.lines("ran.txt"), ["three"], "the lane itself goes on");
     assert_eq!(project.status(""), "blocked");
     assert_eq!(project.step_status("P1/A/two"), "skipped");

@@ -252,7 +252,7 @@ fn an_approval_that_no_command_made_is_refused() {
     };
     wait_until("an answer", || answer().is_some());
     let answer = answer().unwrap();
-    assert!(answer.starts_with("refused: no piton command made this request"), "{answer}");
+    assert!(answer.contains("no piton command made this request"), "{answer}");
     project.write("go", "");
     driver.wait().exits(3);
     assert!(decisions(&project).is_empty());
@@ -351,8 +351,8 @@ fn a_text_that_two_gates_have_decides_nothing_until_one_of_them_is_behind() {
     for args in [&["approve", "r", "Go"][..], &["approve", "go"]] {
         let said = project.piton(args).exits(2);
         said.says("error[no-gate]")
-            .says("`piton approve r P1` for P1, which is asked now")
-            .says("`piton approve r P2` for P2, which is not asked yet");
+            .says("`piton approve r P1` for P1, which is open")
+            .says("`piton approve r P2` for P2, which is not open yet");
     }
     project.piton(&["reject", "r", "Go"]).exits(2).says("`piton reject r P2`");
     assert_eq!(decisions(&project), []);

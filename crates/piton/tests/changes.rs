@@ -45,7 +45,7 @@ fn reruns(project: &Project) -> Vec<(String, String)> {
     let json: serde_json::Value =
         serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {said:?}"));
     let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
-    let all = json["rerun"].as_array().cloned().unwrap_or_default();
+    let all = json["resume"]["rerun"].as_array().cloned().unwrap_or_default();
     all.iter().map(|r| (word(&r["step"]), word(&r["reason"]))).collect()
 }
 
@@ -64,8 +64,8 @@ fn differences(project: &Project) -> Vec<String> {
 fn runs_again(project: &Project, name: &str, step: &str, reason: &str) {
     assert_eq!(reruns(project), [(step.to_owned(), reason.to_owned())]);
     assert_eq!(differences(project), [name]);
-    let said = format!("runs again:    {step}: {reason}");
-    project.piton(&["resume"]).exits(3).says(&said).says(&format!("redone: {step}: {reason}"));
+    let said = format!("runs again: {step}: {reason}");
+    project.piton(&["resume"]).exits(3).says(&said).says("1 run again");
     let wanted = step.split('/').next().unwrap_or_default();
     assert_eq!(project.lines("ran.txt"), [wanted]);
     let recorded = project.events("").into_iter().any(
@@ -209,8 +209,8 @@ fn changes_outside_of_steps_are_shown_too() {
     let changed = PLAN.replace("gate = \"Ship\"", "gate = \"Ship it\"");
     project.write("plan.toml", &format!("budgets = {{ attempts = 3 }}\n{changed}"));
     let said = project.piton(&["resume"]).exits(3);
-    said.says("plan:          phase ship: gate `Ship` is now gate `Ship it`")
-        .says("plan:          budget attempts: 20 is now 3");
+    said.says("plan: phase ship gate: `Ship` is now `Ship it`")
+        .says("plan: budget attempts: 20 is now 3");
 }
 
 /// Who accepted changed plans, as recorded.
@@ -383,10 +383,7 @@ fn a_moved_project_goes_on_where_it_lies() {
     let moved = project.outside().join("moved");
     std::fs::rename(project.root(), &moved).unwrap_or_else(|e| panic!("{e}"));
     project.piton_in(&moved, &["approve", "ship"]).exits(0);
-    project
-        .piton_in(&moved, &["resume"])
-        .exits(0)
-        .says("is not this project any more; steps run in");
+    project.piton_in(&moved, &["resume"]).exits(0).says("is no longer this project; steps run in");
     let ran = std::fs::read_to_string(moved.join("ran.txt")).unwrap_or_default();
     assert_eq!(ran, "ship\n");
     std::fs::rename(&moved, project.root()).unwrap_or_else(|e| panic!("{e}"));
@@ -422,11 +419,11 @@ fn a_step_changed_while_it_runs_runs_again_as_it_is_now() {
     );
     project.write("plan.toml", &new);
     let driver = project.spawn(&["resume"]);
-    wait_until("the driver", || driver.stderr().contains("driven by"));
+    wait_until("the driver", || driver.stderr().contains("is still running"));
     project.write("go", "");
     driver.wait().exits(0).says("its definition in the plan changed since it began");
     assert_eq!(project.lines("ran.txt"), ["old", "end", "new", "end", "last"]);
-    project.piton(&["run", "plan.toml"]).exits(0).says("is complete");
+    project.piton(&["run", "plan.toml"]).exits(0).says("already complete");
 }
 
 /// If this fails, a step that was taken out of the plan goes on beside the run, or hangs it.
@@ -485,7 +482,7 @@ fn globs_are_looked_at_anew() {
 fn a_dry_run_says_that_the_spec_is_missing() {
     let project = Project::with_plan(&format!("spec = \"missing.md\"\n{PLAN}"));
     let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
-    said.says("warning: the spec missing.md is not there: a run would be refused");
+    said.says("warning: the spec missing.md does not exist: the run would be refused");
     project.piton(&["run", "plan.toml"]).exits(4).says("error[spec-missing]");
 }
 
@@ -527,7 +524,7 @@ fn an_input_edited_after_a_step_ended_alone_is_named() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     project.write("in.txt", "2");
     let planned = project.piton(&["resume", "r", "--dry-run"]).exits(0);
-    planned.says("has finished meanwhile").silent_about("cp in.txt out.txt");
+    planned.says("has finished in the meantime").silent_about("cp in.txt out.txt");
     project.piton(&["resume", "r"]).exits(3).says("input in.txt changed");
     assert_eq!((project.read("out.txt"), project.lines("ran.txt").len()), ("2".to_owned(), 2));
 

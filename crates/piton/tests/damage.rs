@@ -74,7 +74,7 @@ fn a_run_with_a_hole_in_its_history_is_not_gone_on_with() {
     // Without the cached state everybody sees it.
     change("DELETE FROM snapshots").unwrap();
     project.piton(&["status", "r"]).exits(4).says("event 4 of a run is missing");
-    project.piton(&["runs"]).exits(0).says("warning: run r can't be read");
+    project.piton(&["runs"]).exits(0).says("warning: run r cannot be read");
     project.piton(&["resume", "r", "--dry-run"]).exits(4);
     assert_eq!(project.lines("ran.txt"), ["one"]);
 }
@@ -207,7 +207,11 @@ fn an_older_ledger_is_gone_on_with_only_where_a_person_says_so() {
     for command in [&["resume", "r"][..], &["abort", "r"], &["checkpoint", "r", "-m", "x"]] {
         project.piton(command).exits(4).says("error[ledger-behind]").says("run r is at event");
     }
-    project.piton(&["doctor"]).exits(4).says("the ledger went back").silent_about("is sound");
+    project
+        .piton(&["doctor"])
+        .exits(4)
+        .says("the ledger is older than it was")
+        .silent_about("is sound");
     project.write("inner.toml", "[[phase]]\nid = \"P\"\nrun = \"$PROGRAM doctor --restored\"\n");
     let inner = project.piton(&["run", "inner.toml", "--run-id", "inner"]).exits(1);
     inner.says("inside-a-step");
@@ -265,30 +269,18 @@ fn a_ledger_that_may_not_be_read_is_said_to_be_that() {
     project.piton(&["doctor"]).exits(4).says("cannot read");
 }
 
-/// Lost: a run whose recorded plan is gone could neither go on nor be found out about.
+/// Lost: a run whose recorded plan is gone would continue with another, or could not be replaced.
 #[test]
-fn a_recorded_plan_that_was_lost_is_named_and_put_back_from_its_file() {
-    for damage in [
-        "DELETE FROM blobs",
-        "UPDATE blobs SET body = x'7b7d'",
-        "UPDATE blobs SET body = CAST(replace(CAST(body AS TEXT), 'false', 'true ') AS BLOB)",
-    ] {
+fn a_recorded_plan_that_was_lost_is_named_and_nothing_runs() {
+    for damage in ["DELETE FROM blobs", "UPDATE blobs SET body = x'7b7d'"] {
         let project = failed_run();
         project.wait_quiet();
-        let change = |sql: &str| {
-            let conn = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
-            conn.execute_batch(sql).unwrap();
-        };
-        change(damage);
-        project.piton(&["doctor"]).exits(1).says("run r: the plan on record").says("resume r");
-        let other = PLAN.replace("echo one", "echo other");
-        project.write("plan.toml", &other);
-        project.piton(&["resume", "r"]).exits(4).says("put plan.toml back");
-        project.write("plan.toml", PLAN);
-        project.piton(&["resume", "r"]).exits(1).says("takes its place");
-        project.piton(&["doctor"]).exits(0);
-        assert_eq!(project.lines("ran.txt"), ["one"]);
-        change(damage);
+        let conn = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
+        conn.execute_batch(damage).unwrap();
+        drop(conn);
+        let lost = "the recorded plan of run r is missing or damaged";
+        project.piton(&["doctor"]).exits(1).says(lost).says("run plan.toml --fresh");
+        project.piton(&["resume", "r"]).exits(4).says(lost);
         project.piton(&["run", "plan.toml", "--fresh"]).exits(1);
     }
 }
@@ -318,22 +310,4 @@ fn a_plan_that_a_newer_program_recorded_is_left_as_it_is() {
     project.piton(&["status", "r"]).exits(0).says("1/2 steps");
     project.piton(&["doctor"]).exits(1).says("next: use the newer Piton");
     assert_eq!(recorded(), (new, body));
-}
-
-/// Lost: steps of a run whose recorded plan is gone could only be ended by hand.
-#[test]
-fn a_run_whose_recorded_plan_was_lost_can_be_ended() {
-    let project = Project::with_plan(
-        "[[phase]]\nid = \"P\"\nrun = \"touch begun; while [ ! -e go ]; do sleep 0.02; done\"\n",
-    );
-    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
-    project.wait_for("begun");
-    driver.kill();
-    project.remove("plan.toml");
-    let conn = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
-    conn.execute_batch("DELETE FROM blobs").unwrap();
-    drop(conn);
-    project.piton(&["abort", "r"]).exits(0).says("the plan on record of run r is missing");
-    assert_eq!(project.status("r"), "aborted");
-    project.wait_quiet();
 }

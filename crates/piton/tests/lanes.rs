@@ -30,8 +30,6 @@ mod pull_requests;
 mod queue;
 #[path = "lanes/restarts.rs"]
 mod restarts;
-#[path = "lanes/rooms.rs"]
-mod rooms;
 #[path = "lanes/scene.rs"]
 mod scene;
 #[path = "lanes/tasks.rs"]
@@ -42,3 +40,5 @@ mod validation;
 mod views;
 #[path = "lanes/waiting.rs"]
 mod waiting;
+#[path = "lanes/workspaces.rs"]
+mod workspaces;

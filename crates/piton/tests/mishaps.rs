@@ -107,7 +107,7 @@ fn unbegun(project: &Project) {
 fn a_run_that_never_began_stands_in_nobodys_way() {
     let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"echo ran >> ran.txt\"\n");
     unbegun(&project);
-    project.piton(&["abort", "dead"]).exits(0).says("never began");
+    project.piton(&["abort", "dead"]).exits(0).says("which had not started");
     unbegun(&project);
     project.piton(&["run", "plan.toml", "--fresh"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["ran"]);
@@ -126,10 +126,10 @@ fn a_run_that_never_began_is_pending_and_says_how_it_begins() {
     let found = project.status_json("dead");
     assert_eq!((&found["status"], &found["plan"]), (&"pending".into(), &"plan.toml".into()));
     assert_eq!(found["protocol"], serde_json::Value::Null);
-    project.piton(&["status"]).exits(0).says("nothing recorded yet").says("piton resume dead");
+    project.piton(&["status"]).exits(0).says("pending, not started").says("piton resume dead");
     project.piton(&["show"]).exits(0).says("pending").says("plan   plan.toml\n");
     project.piton(&["runs"]).exits(0).says("pending");
-    project.piton(&["log"]).exits(0).says("has not begun");
+    project.piton(&["log"]).exits(0).says("has not started");
     project.piton(&["checkpoint", "dead", "-m", "x"]).exits(2).says("piton resume dead");
     project.piton(&["resume", "--dry-run"]).exits(0).says("wave 1").says("P/main/work");
     project.piton(&["run", "plan.toml", "--dry-run"]).exits(0).says("wave 1");
@@ -209,8 +209,9 @@ fn a_success_whose_files_can_not_be_held_waits_and_is_not_done_again() {
     project.write("file.txt", "so that there is something to hold");
     project.commit();
     let said = project.piton(&["run", "plan.toml", "--run-id", "r", "--jobs", "1"]).exits(4);
-    said.says("P/L is blocked: one succeeded and is not run again, but its files could not be")
-        .says("next: put that right, then piton resume r");
+    said.says("P/L is blocked: one succeeded and does not run again, but its files could not be")
+        .says("next: fix this")
+        .says("then piton resume r");
     assert_eq!(project.status("r"), "blocked");
     assert_eq!(project.step_status("P/L/one"), "blocked");
     assert_eq!(project.lines("ran.txt"), ["one"]);

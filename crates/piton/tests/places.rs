@@ -41,7 +41,7 @@ fn a_path_that_is_no_text_is_refused_before_anything_is_made() {
     let line = "odd=$(printf 'odd\\377'); mkdir \"$odd\" && cp plan.toml \"$odd\" && cd \"$odd\" && \
                 git init -q && $PROGRAM run plan.toml; code=$?; ls -A; exit $code";
     let said = project.sh(line).exits(4);
-    said.says("is no text").says("rename the folder").silent_about("ran.txt");
+    said.says("is not valid UTF-8").says("rename the folder").silent_about("ran.txt");
 }
 
 /// If this fails, a person in a subfolder gets a second, empty ledger.
@@ -69,7 +69,7 @@ fn what_is_named_to_be_typed_works_where_the_person_stands() {
     let project = Project::with_plan(PLAN);
     let (here, run) = (project.outside(), "r-1");
     let waits = project.piton_in(here, &["-C", "repo", "run", "plan.toml", "--run-id", run]);
-    let next = format!("next: piton -C repo approve {run} P2 && piton -C repo resume {run}\n");
+    let next = format!("next: piton -C repo approve {run} P2\n");
     waits.exits(3).says(&next);
     let status = project.piton_in(here, &["-C", "repo", "status"]).exits(0);
     status.says(&format!("piton -C repo approve {run} P2"));
@@ -256,7 +256,7 @@ fn plans_in_hints_can_be_pasted_where_the_person_stands() {
     let deep = project.root().join("sub/deep");
     project.piton_in(&deep, &["run", "../../my dir/the plan's.toml"]).exits(0);
     let typed = r"piton run '../../my dir/the plan'\''s.toml' --fresh";
-    let said = project.piton_in(&deep, &["resume"]).exits(0).says("is complete").says(typed);
+    let said = project.piton_in(&deep, &["resume"]).exits(0).says("already complete").says(typed);
     assert!(said.stdout.is_empty());
     project
         .finish(
@@ -276,9 +276,9 @@ fn broken_settings_keep_nobody_from_looking_and_ending() {
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
     project.write("piton.toml", "jobbs = 3\n");
     for command in [&["status"][..], &["runs"], &["log"], &["show"], &["status", "--json"]] {
-        project.piton(command).exits(0).says("jobbs").says("defaults hold here");
+        project.piton(command).exits(0).says("jobbs").says("the defaults are used");
     }
-    project.piton(&["doctor"]).exits(1).says("piton.toml can't be read").says("1 run");
+    project.piton(&["doctor"]).exits(1).says("piton.toml cannot be read").says("1 run");
     project.piton(&["approve", "r", "P2"]).exits(0);
     project.piton(&["abort", "r"]).exits(0);
     project.piton(&["resume", "r"]).exits(2).says("jobbs").silent_about("defaults hold");
@@ -329,7 +329,7 @@ lane = [{ id = "L", isolation = "worktree", run = "echo x > x.txt; exit 1" }]
     let before = project.git(&["for-each-ref"]);
     for args in [&["resume", "r"][..], &["rollback", "r", "--yes"], &["undo", "r", "--yes"]] {
         let said = project.piton_in(&copy, args).exits(4);
-        said.says("project-moved").says("go on where it is").says("--fresh");
+        said.says("project-moved").says("continue it there").says("--fresh");
     }
     project.piton_in(&copy, &["status", "r"]).exits(0);
     project.piton_in(&copy, &["gc", "--yes"]).exits(0);
@@ -339,7 +339,7 @@ lane = [{ id = "L", isolation = "worktree", run = "echo x > x.txt; exit 1" }]
     let moved = project.outside().join("moved");
     std::fs::rename(project.root(), &moved).unwrap_or_else(|e| panic!("{e}"));
     let said = project.piton_in(&moved, &["rollback", "r", "--yes"]).exits(4);
-    said.says("let the old path lead here: ln -s");
+    said.says("link the old path to it: `ln -s");
     assert!(!project.root().exists());
     std::os::unix::fs::symlink(&moved, project.root()).unwrap_or_else(|e| panic!("{e}"));
     project.piton_in(&moved, &["rollback", "r", "--yes"]).exits(0);
@@ -355,5 +355,5 @@ fn what_needs_no_project_works_in_a_folder_that_is_gone() {
         assert_ne!(said.exits(0).stdout, "", "{line}");
     }
     let said = project.sh("mkdir gone && cd gone && rmdir $PWD && $PROGRAM status");
-    said.exits(2).says("no current folder");
+    said.exits(2).says("the current folder cannot be used");
 }

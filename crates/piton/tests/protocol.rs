@@ -66,6 +66,18 @@ fn a_protocol_of_its_own_is_run_killed_resumed_and_takes_a_tick() {
     assert_eq!(project.events("").iter().filter(|e| decided(e)).count(), 1);
 }
 
+/// Lost: a step would not learn what its protocol knows about the run.
+#[test]
+fn a_step_is_given_what_its_protocol_decides() {
+    let project = Project::new();
+    let print = "echo \"{{ context.done }}|$CHECKLIST_DONE\" >> ran";
+    project
+        .write(LIST, &format!("- [ ] build: {print}\n- [ ] test: {print}\n- [ ] ship: {print}\n"));
+    checklist(&project, &["run", LIST, "--dry-run"]).exits(0);
+    checklist(&project, &["run", LIST]).exits(0);
+    assert_eq!(project.lines("ran"), ["|", "build|build", "build, test|build, test"]);
+}
+
 /// Lost: a step could approve what comes after it by ticking a box.
 #[test]
 fn a_tick_of_a_step_approves_nothing() {
@@ -90,13 +102,13 @@ fn what_its_files_say_is_checked_before_a_run_goes_on() {
     checklist(&project, &["resume"]).exits(0).says("build is done and not ticked");
 }
 
-/// Lost: a program without the protocol would go on with its run by rules of its own.
+/// Lost: a program without the protocol would continue with its run by rules of its own.
 #[test]
 fn a_program_that_does_not_know_the_protocol_does_not_go_on() {
     let project = project("true");
     checklist(&project, &["run", LIST]).exits(3);
     tick(&project);
     let refused = project.piton(&["resume"]).exits(4).says("error[unknown-protocol]");
-    refused.says("follows the protocol `checklist` (version 1), which this piton does not know");
+    refused.says("follows the protocol `checklist` (version 1), which this Piton does not know");
     checklist(&project, &["resume"]).exits(0);
 }

@@ -81,7 +81,7 @@ fn when_everything_is_killed_only_the_step_in_flight_runs_again() {
     project.kill_all();
     drop(driver);
     let looked = project.piton(&["resume", "--dry-run"]).exits(0);
-    looked.says("its keeper is gone").says("skipped P1/A/one: finished before");
+    looked.says("was running when its keeper died").says("skipped P1/A/one: finished before");
     project.piton(&["resume"]).exits(0).says("1 interrupted");
     assert_eq!(project.lines("ran.txt"), ["one 1", "two 1", "two 2", "three 1"]);
     assert_eq!(project.lines("ended.txt"), ["end 2"]);
@@ -161,14 +161,8 @@ fn a_resume_says_where_the_run_stands() {
     let (project, driver) = held(HELD);
     project.kill_all();
     drop(driver);
-    let ledger = project.state_dir().join("ledger.db");
-    project
-        .piton(&["resume", "--dry-run"])
-        .exits(0)
-        .says("P1/A/two")
-        .says(&ledger.to_string_lossy())
-        .says("next:          P1/A/two")
-        .says("start over:    piton run plan.toml --fresh");
+    let said = project.piton(&["resume", "--dry-run"]).exits(0);
+    said.says("steps finished").says("runs again: P1/A/two (attempt 1)").says("wave 1\n  P1/A/two");
     assert_eq!(project.lines("ran.txt"), ["one 1", "two 1"]);
 }
 
@@ -221,7 +215,7 @@ fn starting_fresh_archives_the_unfinished_run() {
     assert_eq!(project.status("first"), "archived");
     // Nobody means it without its name; with that it comes back where it stood.
     project.piton(&["resume"]).exits(3).says("second");
-    project.piton(&["resume", "first"]).exits(3).says("first was archived, and goes on");
+    project.piton(&["resume", "first"]).exits(3).says("first was archived and is now continued");
     assert_eq!(project.status("first"), "waiting");
     assert_eq!(project.lines("ran.txt"), ["first", "second"]);
 }
@@ -248,7 +242,7 @@ fn a_complete_run_says_so_and_fresh_runs_anew() {
     project.piton(&["run", "plan.toml"]).exits(0);
     let first = project.run_id();
     for args in [["run", "plan.toml"].as_slice(), &["resume", &first], &["resume"], &["run"]] {
-        project.piton(args).exits(0).says("is complete").says("--fresh");
+        project.piton(args).exits(0).says("already complete").says("--fresh");
     }
     assert_eq!(project.lines("ran.txt").len(), 1);
     project.piton(&["run", "plan.toml", "--fresh"]).exits(0);
@@ -269,19 +263,19 @@ fn a_complete_run_is_not_taken_for_complete_when_its_evidence_is_gone() {
     }
 }
 
-/// If this fails, a look for something to go on with leaves a ledger behind.
+/// If this fails, a look for something to continue with leaves a ledger behind.
 #[test]
 fn without_a_run_there_is_nothing_to_resume_and_nothing_is_made() {
     let project = Project::new();
     let plan = "[[phase]]\nid = \"P1\"\nrun = \"echo ran >> ran.txt\"\n";
     project.write("job.toml", plan);
     for args in [["resume"].as_slice(), &["run"], &["resume", "--dry-run"]] {
-        project.piton(args).exits(2).says("no-run").says("piton run PLAN");
+        project.piton(args).exits(2).says("no runs here yet").says("piton run PLAN");
     }
     assert!(!project.state_dir().exists());
     // A plan of the usual name is meant where nothing is unfinished.
     project.write("plan.toml", plan);
-    project.piton(&["run"]).exits(0).says("plan.toml");
+    project.piton(&["run"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["ran"]);
 }
 
@@ -366,14 +360,13 @@ fn a_retry_that_is_waited_for_is_what_comes_next() {
     wait_until("the retry", || driver.stderr().contains("; retry at "));
     driver.kill();
     let said = project.piton(&["resume", "r", "--dry-run"]).exits(0);
-    said.says("  next:          P/main/work, again at ").says(" (a retry)");
+    said.says("  waiting: P/main/work until ");
     let json = project.piton(&["resume", "r", "--dry-run", "--json"]).exits(0).json();
-    assert_eq!(json["resume"]["retrying"][0]["step"], "P/main/work", "{json}");
-    assert!(
-        json["resume"]["retrying"][0]["until"].as_str().is_some_and(|until| until.contains('T'))
-    );
+    let waits = &json["resume"]["waiting"][0];
+    assert_eq!(waits["step"], "P/main/work", "{json}");
+    assert!(waits["until"].as_str().is_some_and(|until| until.contains('T')));
     let resumed = project.spawn(&["resume", "r"]);
-    wait_until("the report", || resumed.stderr().contains("P/main/work, again at "));
+    wait_until("the report", || resumed.stderr().contains("waiting: P/main/work until "));
     resumed.signal(Signal::INT);
     resumed.wait().exits(130);
 }
@@ -386,5 +379,6 @@ fn what_fell_with_a_keeper_is_not_said_to_be_of_a_driver() {
     kill(keeper.expect("a keeper holds the step"), Signal::KILL);
     project.write("go", "");
     let said = driver.wait().exits(0);
-    said.says("P1/A/two attempt 1 of the keeper before: lost").silent_about("driver before");
+    said.says("P1/A/two: attempt 1 (started by the previous keeper) was lost")
+        .silent_about("previous driver");
 }

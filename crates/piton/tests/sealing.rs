@@ -34,7 +34,7 @@ fn an_artifact_that_the_driver_can_not_open_runs_no_step_again() {
             traced.args(["-qq", "-o", "/dev/null", "-e", "trace=openat", "-e", &inject, "-P"]);
             traced.arg(project.root().join("made.txt"));
             traced.args([PITON, "run", "plan.toml", "--run-id", "r"]);
-            project.finish(&mut traced).exits(4).says("make succeeded and is not run again, but");
+            project.finish(&mut traced).exits(4).says("make succeeded and does not run again, but");
             assert_eq!(project.step_status("P/L/make"), "blocked");
             project.wait_quiet();
             project.piton(&["resume", "r"]).exits(0);

@@ -144,10 +144,7 @@ fn a_failed_step_that_is_seen_to_elsewhere_ends_the_question() {
     terminal.answer("What now?", "r\r");
     terminal.answer("Approve \"Ship it\"", "y\r");
     let said = terminal.ends(0);
-    assert!(
-        said.contains("P1/main/work was seen to by somebody else: it is skipped now"),
-        "{said}"
-    );
+    assert!(said.contains("P1/main/work was changed elsewhere: it is now skipped"), "{said}");
     assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
 }
 
@@ -172,12 +169,12 @@ fn an_unfinished_run_is_asked_about() {
     project.write("mended", "");
     project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(3);
     let Some(mut terminal) = Terminal::start(&project, "run plan.toml") else { return };
-    terminal.answer("Resume from checkpoint? (Y/n)", "\r");
+    terminal.answer("Resume from checkpoint?", "\r");
     terminal.answer("Approve \"Ship it\"", "l\r");
     terminal.ends(3);
     assert_eq!(project.lines("ran.txt"), ["r1 one"]);
     let Some(mut terminal) = Terminal::start(&project, "run plan.toml") else { return };
-    terminal.answer("Resume from checkpoint? (Y/n)", "n\r");
+    terminal.answer("Resume from checkpoint?", "n\r");
     terminal.answer("Approve \"Ship it\"", "y\r");
     terminal.ends(0);
     assert_eq!(project.status("r1"), "archived");
@@ -191,7 +188,7 @@ fn nothing_is_set_aside_for_a_name_that_is_taken() {
     project.write("mended", "");
     project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(3);
     let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
-    terminal.answer("Resume from checkpoint? (Y/n)", "n\r");
+    terminal.answer("Resume from checkpoint?", "n\r");
     assert!(terminal.ends(2).contains("run-exists"));
     assert_eq!(project.status("r1"), "waiting");
 }
@@ -219,7 +216,7 @@ fn declining_to_resume_says_what_ends_and_can_be_taken_back() {
     driver.kill();
     let asks = |key: &str| {
         let mut terminal = Terminal::start(&project, "run plan.toml --run-id second")?;
-        terminal.answer("Resume from checkpoint? (Y/n) or cancel (c)", key);
+        terminal.answer("Resume from checkpoint?", key);
         Some(terminal)
     };
     let Some(cancelled) = asks("c\r") else { return };
@@ -234,7 +231,10 @@ fn declining_to_resume_says_what_ends_and_can_be_taken_back() {
     let said = declined.ends(0);
     assert!(said.contains("archived first, ended P1/main/work"), "{said}");
     assert_eq!(project.status("first"), "archived");
-    project.piton(&["resume", "first"]).exits(0).says("run first was archived, and goes on");
+    project
+        .piton(&["resume", "first"])
+        .exits(0)
+        .says("run first was archived and is now continued");
     assert_eq!(project.lines("ran.txt"), ["second", "first"]);
     assert_eq!(project.status("first"), "complete");
 }

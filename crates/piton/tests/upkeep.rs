@@ -48,11 +48,11 @@ fn a_project_that_becomes_a_repository_keeps_its_runs() {
     project.git(&["add", "--all"]);
     let staged = project.git(&["diff", "--cached", "--name-only"]);
     assert!(!staged.contains(".piton"), "{staged}");
-    project.piton(&["doctor"]).exits(0).says("before there was git").says("mv ");
+    project.piton(&["doctor"]).exits(0).says("before this was a git repository").says("mv ");
     // Moved as doctor says, it is found where it lies in any repository.
     fs::rename(project.root().join(".piton"), project.root().join(".git/piton")).unwrap();
     assert_eq!(project.status("r"), "complete");
-    project.piton(&["doctor"]).exits(0).says("all is well");
+    project.piton(&["doctor"]).exits(0).says("no problems found");
     fs::create_dir(project.root().join(".piton")).unwrap();
     fs::copy(project.root().join(".git/piton/ledger.db"), project.root().join(".piton/ledger.db"))
         .unwrap();
@@ -94,14 +94,14 @@ fn a_ledger_that_was_lost_is_refused_and_what_belongs_to_it_stays() {
         }
         project.piton(&["doctor"]).exits(4).says("traces of runs: r").says("--new-ledger");
         for args in all {
-            project.piton(args).exits(4).says("error[ledger-lost]").says("restore it");
+            project.piton(args).exits(4).says("error[ledger-lost]").says("copy a backup to");
         }
         assert_eq!(ledger.exists(), empty, "nothing was made in its place");
     }
     project.piton(&["doctor", "--new-ledger"]).exits(0).says("a new ledger");
     project.piton(&["doctor", "--new-ledger"]).exits(2).says("error[ledger-sound]");
     let kept = project.piton(&["gc", "--yes"]).exits(0);
-    kept.says("does not know").says("the snapshots of 1 run");
+    kept.says("are not in the ledger").says("the snapshots of 1 run");
     assert_eq!(project.git(&["for-each-ref", "refs/piton"]), refs);
     fs::copy(&copy, &ledger).unwrap();
     project.piton(&["approve", "r", "P2"]).exits(0);

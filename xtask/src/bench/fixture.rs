@@ -11,7 +11,7 @@ use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_formats::settings::Settings;
 use piton_formats::{Input, read_plan};
-use piton_ledger::{Acquire, NewRun, Open, Owner, RunRow, Sqlite, owner_liveness};
+use piton_ledger::{Acquire, NewRun, Open, Owner, RunRow, owner_liveness};
 
 /// The run's name.
 pub(super) const RUN: &str = "bench";
@@ -60,8 +60,8 @@ impl Driven {
     /// Creates a run of so many steps; the first one runs.
     pub(super) fn create(dir: &Path, root: &Path, steps: usize) -> Result<Self, String> {
         let plan = plan(steps)?;
-        let ledger = Sqlite::open(dir, Open::ReadWrite).map_err(|e| e.to_string())?;
-        let mut store = Store::new(Box::new(ledger));
+        let ledger = piton_ledger::open(dir, Open::ReadWrite).map_err(|e| e.to_string())?;
+        let mut store = Store::new(ledger);
         let owner = Owner::current();
         let root = root.display().to_string();
         let new = NewRun { run_id: RUN, plan: "plan.toml", title: "Bench", root: &root, at: AT.0 };
@@ -90,8 +90,8 @@ impl Driven {
 
     /// Takes the lease of the run in a ledger, whose steps are all done; the first one runs again.
     pub(super) fn attach(dir: &Path) -> Result<Self, String> {
-        let ledger = Sqlite::open(dir, Open::ReadWrite).map_err(|e| e.to_string())?;
-        let mut store = Store::new(Box::new(ledger));
+        let ledger = piton_ledger::open(dir, Open::ReadWrite).map_err(|e| e.to_string())?;
+        let mut store = Store::new(ledger);
         let owner = Owner::current();
         let loaded = store.load(RUN).map_err(|e| e.to_string())?;
         let (how, alive) = (Acquire::IfFree, &owner_liveness);
@@ -156,7 +156,7 @@ impl Driven {
             facts: Facts::default(),
             after: None,
             tests: Vec::new(),
-            stirred: false,
+            changed_by_tests: false,
             command: None,
             retries_max: None,
         }))

@@ -23,7 +23,6 @@ mod worktrees;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::args::Args;
 use crate::{Failure, Result};
 use crate::{shell, tools};
 use table::Row;
@@ -75,42 +74,75 @@ const PARTS: [(&str, Measure); 8] = [
     ("ij", large::measure),
 ];
 
-/// Measures what the command line asks for.
-pub(crate) fn command(words: &[String]) -> Result<()> {
-    let flags = ["--json", "--peers", "--check"];
-    let args = Args::read(words, &flags, &["--rounds", "--only"], 0)?;
-    if cfg!(debug_assertions) {
-        return as_packaged(words);
+/// What is to be measured, and how it is shown.
+#[derive(clap::Args)]
+pub(crate) struct BenchArgs {
+    /// Measure only these rows, as in `ac`
+    #[arg(long, value_parser = rows, default_value_t = rows_all())]
+    only: String,
+    /// Run so many rounds for each median
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Run LangGraph and DBOS beside it; they are installed below target/
+    #[arg(long)]
+    peers: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 when a ratio is over its limit
+    #[arg(long)]
+    check: bool,
+}
+
+fn rows_all() -> String {
+    PARTS.iter().map(|(letters, _)| *letters).collect()
+}
+
+/// Reads the letters of rows.
+fn rows(text: &str) -> std::result::Result<String, String> {
+    let all = rows_all();
+    match text.chars().find(|row| !all.contains(*row)) {
+        Some(odd) => Err(format!("there is no row `{odd}`; there are {all}")),
+        None => Ok(text.to_owned()),
     }
-    let all: String = PARTS.iter().map(|(letters, _)| *letters).collect();
-    let only = args.text("--only").unwrap_or(&all).to_owned();
-    if let Some(odd) = only.chars().find(|row| !all.contains(*row)) {
-        return Err(Failure::Usage(format!("there is no row `{odd}`; there are {all}")));
+}
+
+/// A part of a measurement that a child process plays.
+#[derive(clap::Args)]
+pub(crate) struct RoleArgs {
+    role: String,
+    dir: PathBuf,
+    number: usize,
+}
+
+/// Measures what the command line asks for.
+pub(crate) fn command(args: &BenchArgs) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return as_packaged();
     }
     // What is still missing then says so in its own row.
     tools::ensure(&[tools::MAKE, tools::NINJA, tools::STRACE]);
     let here = shell::target_dir()?;
     let dir =
         tempfile::Builder::new().prefix("bench-").tempdir_in(here).map_err(|e| e.to_string())?;
-    let rounds = args.number("--rounds")?.and_then(|n| usize::try_from(n).ok());
-    let bench = Bench { piton: installed(dir.path())?, dir, rounds };
+    let bench = Bench { piton: installed(dir.path())?, dir, rounds: args.rounds };
     let mut rows = Vec::new();
     for (letters, measure) in PARTS {
-        if letters.chars().any(|letter| only.contains(letter)) {
+        if letters.chars().any(|letter| args.only.contains(letter)) {
             eprintln!("measuring ({letters})");
-            rows.extend(measure(&bench)?.into_iter().filter(|row| only.contains(row.id)));
+            rows.extend(measure(&bench)?.into_iter().filter(|row| args.only.contains(row.id)));
         }
     }
-    if args.has("--peers") {
+    if args.peers {
         eprintln!("measuring peers");
         rows.extend(peers::measure(&bench));
     }
-    if args.has("--json") {
+    if args.json {
         println!("{}", table::json(&rows));
     } else {
         print!("{}", table::text(&rows));
     }
-    if args.has("--check") && rows.iter().any(Row::is_over) { Err(Failure::Said) } else { Ok(()) }
+    if args.check && rows.iter().any(Row::is_over) { Err(Failure::Said) } else { Ok(()) }
 }
 
 /// Puts the program of packages where an installation would: as a copy. What the linker wrote lies in
@@ -122,11 +154,11 @@ fn installed(dir: &Path) -> std::result::Result<PathBuf, String> {
 }
 
 /// Builds program and benchmark as packages hold them and measures with those.
-fn as_packaged(words: &[String]) -> Result<()> {
+fn as_packaged() -> Result<()> {
     shell::build(shell::DIST, &["piton", "xtask"])?;
     let program = shell::program(shell::DIST, "xtask")?;
-    let status =
-        Command::new(&program).arg("bench").args(words).current_dir(shell::root()).status();
+    let words = std::env::args_os().skip(1);
+    let status = Command::new(&program).args(words).current_dir(shell::root()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(Failure::Said),
@@ -135,17 +167,12 @@ fn as_packaged(words: &[String]) -> Result<()> {
 }
 
 /// Plays the part of a child process of a measurement.
-pub(crate) fn role(words: &[String]) -> Result<()> {
-    let [role, dir, number] = words else {
-        return Err(Failure::Usage(format!("`{ROLE_COMMAND}` is for measurements only")));
-    };
-    let number: usize = number.parse().map_err(|_| "a role needs a number".to_owned())?;
-    match role.as_str() {
-        "steps" => durable::take_steps(Path::new(dir), number)?,
-        "append-for-ever" => status::append_for_ever(Path::new(dir))?,
-        other => return Err(Failure::Usage(format!("there is no role `{other}`"))),
+pub(crate) fn role(args: &RoleArgs) -> Result<()> {
+    match args.role.as_str() {
+        "steps" => Ok(durable::take_steps(&args.dir, args.number)?),
+        "append-for-ever" => Ok(status::append_for_ever(&args.dir)?),
+        other => Err(Failure::Other(format!("there is no role `{other}`"))),
     }
-    Ok(())
 }
 
 /// This program in a role.

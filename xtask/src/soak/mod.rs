@@ -24,7 +24,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::args::Args;
 use crate::rng::Rng;
 use crate::{Failure, Result, shell};
 
@@ -186,6 +185,29 @@ const fn plain(
     Loop { name: NAMES[place], rounds: rounds.0, sample: rounds.1, acts, aims: NONE, needs, round }
 }
 
+/// What a soak is asked for.
+#[derive(clap::Args)]
+pub(crate) struct SoakArgs {
+    /// The one loop to run
+    #[arg(value_parser = NAMES)]
+    name: Option<String>,
+    /// Run so many rounds of each loop instead of the full number
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+    /// Run a few seconds of each loop
+    #[arg(long)]
+    sample: bool,
+    /// Use the random moments of an earlier run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Leave the scratch folders of failed rounds
+    #[arg(long)]
+    keep_failed: bool,
+    /// Use this program instead of a fresh release build
+    #[arg(long)]
+    piton: Option<PathBuf>,
+}
+
 /// How the loops are to run.
 struct Options {
     piton: PathBuf,
@@ -196,26 +218,14 @@ struct Options {
 }
 
 /// Runs the loops that the command line asks for.
-pub(crate) fn command(words: &[String]) -> Result<()> {
-    let args =
-        Args::read(words, &["--sample", "--keep-failed"], &["--rounds", "--seed", "--piton"], 1)?;
-    let chosen: Vec<&Loop> = match args.word() {
-        None => LOOPS.iter().collect(),
-        Some(name) => vec![LOOPS.iter().find(|known| known.name == name).ok_or_else(|| {
-            Failure::Usage(format!("there is no loop `{name}`; there are {}", NAMES.join(", ")))
-        })?],
-    };
-    let options = Options {
-        piton: shell::piton(args.text("--piton"))?,
-        rounds: args.number("--rounds")?,
-        sample: args.has("--sample"),
-        seed: args.number("--seed")?.unwrap_or_else(Rng::new_seed),
-        keep_failed: args.has("--keep-failed"),
-    };
+pub(crate) fn command(args: SoakArgs) -> Result<()> {
+    let SoakArgs { name, rounds, sample, seed, keep_failed, piton } = args;
+    let (piton, seed) = (shell::piton(piton)?, seed.unwrap_or_else(Rng::new_seed));
+    let options = Options { piton, rounds, sample, seed, keep_failed };
     eprintln!("seed {}", options.seed);
     let mut failed = false;
     let mut summary = Vec::new();
-    for one in chosen {
+    for one in LOOPS.iter().filter(|one| name.as_deref().is_none_or(|name| name == one.name)) {
         let outcome = run(one, &options);
         failed |= outcome.is_err();
         let line = outcome.unwrap_or_else(|all| {

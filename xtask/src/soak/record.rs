@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use piton_core::event::{Event, Outcome};
 use piton_engine::Store;
 use piton_formats::codec;
-use piton_ledger::{Open, Sqlite};
+use piton_ledger::Open;
 use serde_json::Value;
 
 use super::Broken;
@@ -22,8 +22,9 @@ enum Attempt {
 
 /// Opens the ledger of a round as a reader.
 fn open(scratch: &Scratch) -> Result<Store, Broken> {
-    let ledger = Sqlite::open(&scratch.state_dir(), Open::ReadOnly).map_err(|e| e.to_string())?;
-    Ok(Store::new(Box::new(ledger)))
+    let ledger =
+        piton_ledger::open(&scratch.state_dir(), Open::ReadOnly).map_err(|e| e.to_string())?;
+    Ok(Store::new(ledger))
 }
 
 /// All events of the run with their numbers; none while there is no run.

@@ -49,7 +49,7 @@ fn declared(text: &str) -> Vec<(String, Option<String>)> {
 }
 
 /// The folder that a file's modules lie in.
-fn folder(file: &Path) -> PathBuf {
+pub fn folder(file: &Path) -> PathBuf {
     let parent = file.parent().unwrap_or(Path::new("")).to_owned();
     let is_mod = file.file_name().is_some_and(|name| name == "mod.rs");
     if is_mod || is_root(file) { parent } else { parent.join(file.file_stem().unwrap_or_default()) }

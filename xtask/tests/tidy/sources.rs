@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::code::is_test;
 use super::{none_of, project_files, rust_files, text};
 
 /// A file is looked at again from here on, tests apart: what is longer holds more than one idea.
@@ -9,11 +10,6 @@ const LINES_MAX: usize = 500;
 
 /// Files that may be longer, each with its reason. There are none.
 const LONGER: [(&str, &str); 0] = [];
-
-fn is_test(file: &Path) -> bool {
-    let in_tests = file.components().any(|part| part.as_os_str() == "tests");
-    in_tests || file.file_stem().is_some_and(|stem| stem == "tests")
-}
 
 /// The lines before a file's test module.
 fn own_lines(text: &str) -> usize {

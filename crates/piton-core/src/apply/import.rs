@@ -1,27 +1,33 @@
 //! How a lane that another tool worked on becomes one of ours: its records as they are, its files as
 //! they were found, its steps where the events beside say.
 
-use super::lanes::saw;
-use crate::lane::{SETUP_STEP, Stage, StageStatus, TESTS_STEP};
+use crate::lane::{Role, Stage, StageStatus};
 use crate::lane_event::LaneImported;
-use crate::lane_state::{Committed, Reopenings, StageRecord};
+use crate::lane_progress::{Change, Committed, Handover};
+use crate::lane_state::{Reopenings, StageRecord};
 use crate::state::{LaneState, RunState, StepState};
+
+/// How far the other tool was.
+pub fn change(event: &LaneImported) -> Change {
+    let merged = event.merged.clone().map(|merged| Handover::Merged(merged, event.stays));
+    Change::Imported(merged.or_else(|| {
+        let (commit, tree) = (event.outstanding.as_ref()?.commit.clone(), String::new());
+        Some(Handover::Outstanding(Committed { commit, tree, changed: true }))
+    }))
+}
 
 /// A lane was taken over.
 pub fn imported(state: &mut RunState, event: &LaneImported) {
     let number = state.events;
     let Some(lane) = state.lane_mut(&event.lane) else { return };
-    // A lane that did not begin here begins with its preconditions, whatever is on record.
-    let begun = lane.work.as_ref().is_some_and(|w| w.record(Stage::BeforeLaneStart).is_some());
     let isolation = lane.isolation;
     let work = lane.work.get_or_insert_default();
     work.isolation = isolation;
-    work.removed = !begun;
     let mut records = event.records.clone();
     for record in &mut records {
         record.event = work.record(record.stage).map_or(number, |there| there.event);
     }
-    // What was recorded here and not there stays: a rollback needs it. It is no newer than the rest.
+    // What was recorded here and not there stays: a rollback needs it. It is not newer than the rest.
     let oldest = event.records.iter().map(|r| r.at).min();
     let stays = |stage: Stage| !event.records.iter().any(|r| r.stage == stage);
     for record in work.records.iter().filter(|r| stays(r.stage)) {
@@ -44,17 +50,11 @@ pub fn imported(state: &mut RunState, event: &LaneImported) {
         record.head_sha = record.head_sha.take().or_else(|| known(|r| r.head_sha.clone()));
     }
     work.records = records;
-    saw(work, event.snapshot.as_ref());
-    if event.merged.is_some() {
-        work.merged.clone_from(&event.merged);
-        (work.stays, work.removed) = (event.stays, !event.stays);
-    }
+    work.saw(event.snapshot.as_ref());
     if work.base_branch.is_empty() {
         work.base_branch.clone_from(&event.base_branch);
     }
     if let Some(outstanding) = &event.outstanding {
-        let (commit, tree, changed) = (outstanding.commit.clone(), String::new(), true);
-        work.committed = Some(Committed { commit, tree, changed });
         work.pull_request = Some(outstanding.pull_request.clone());
     }
     work.retries = event.retries;
@@ -67,9 +67,9 @@ fn failed_before(lane: &mut LaneState, event: &LaneImported) {
     if event.failures.is_empty() && spent == 0 {
         return;
     }
-    let works = |s: &StepState| !s.progress.is_over() && s.id != SETUP_STEP;
+    let works = |s: &StepState| !s.progress.is_over() && s.role != Role::Setup;
     let Some(at) = lane.steps.iter().position(works) else { return };
-    if lane.steps[at].id != TESTS_STEP {
+    if lane.steps[at].role != Role::Tests {
         let step = &mut lane.steps[at];
         step.failure_context.clone_from(&event.failures);
         (step.attempts, step.failures, step.retried) = (spent, spent, spent);

@@ -6,85 +6,127 @@ use crate::event::{
     Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
 use crate::id::{LanePath, StepPath};
-use crate::lane::{
-    PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP, VALIDATION_LANE,
-};
-use crate::lane_event::MergedBy;
-use crate::lane_event::{Revert, RewindRoom};
-use crate::lane_state::{Act, Committed, LaneWork, StageRecord, Undoable};
+use crate::lane::{Role, Stage, StageStatus};
+use crate::lane_event::{MergedBy, Revert, RewindWorkspace};
+use crate::lane_progress::{Change, Committed, Conflict, LaneProgress, next};
+use crate::lane_state::{Act, LaneWork, StageRecord, Undoable};
 use crate::state::{FAILURES_KEPT_MAX, FailedAttempt, LaneState, Progress, RunState, StepState};
 use crate::time::Timestamp;
 
-/// Refuses lane events that cannot follow.
-pub fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
-    let (path, begun) = match event {
-        Event::LaneBegun(e) => (&e.lane, false),
-        Event::LaneBlocked(e) => (&e.lane, false),
-        Event::LaneReady(e) => (&e.lane, true),
-        Event::LaneCommitted(e) => (&e.lane, true),
-        Event::LaneRebased(e) => (&e.lane, true),
-        Event::LaneReopened(e) => (&e.lane, true),
-        Event::MergeIntended(e) => (&e.lane, true),
-        Event::MergeMissed(e) => (&e.lane, true),
-        Event::LaneMerged(e) => (&e.lane, true),
-        Event::PullRequestOpened(e) => (&e.lane, true),
-        Event::LaneRemoved(e) => (&e.lane, true),
-        Event::LaneForked(e) => (&e.lane, true),
+/// Where an event takes its lane; a lane event that cannot follow is illegal.
+pub fn moved(state: &RunState, event: &Event) -> Result<Option<Moved>, Illegal> {
+    let Some((path, change)) = change_of(state, event)? else { return Ok(None) };
+    let lane = state.lane(&path).ok_or_else(|| Illegal::NoLane(path.clone()))?;
+    let begins =
+        matches!(event, Event::LaneBegun(_) | Event::LaneBlocked(_) | Event::LaneImported(_));
+    let at = match &lane.work {
+        Some(work) => work.progress.clone(),
+        None if begins => LaneProgress::NotBegun,
+        // Nothing is known of a lane without a workspace, and its steps run all the same.
+        None if event.step().is_some() && !matches!(event, Event::LaneJoined(_)) => {
+            return Ok(None);
+        }
+        None => return Err(Illegal::LaneNotBegun(path)),
+    };
+    let Some(change) = change else { return Ok(None) };
+    let to = next(&at, change).map_err(|source| Illegal::Lane { lane: path.clone(), source })?;
+    Ok(Some((path, to)))
+}
+
+/// A lane, and how far it is after an event.
+pub type Moved = (LanePath, LaneProgress);
+
+/// What an event is for the progress of its lane; nothing where it is only noted.
+fn change_of(
+    state: &RunState,
+    event: &Event,
+) -> Result<Option<(LanePath, Option<Change>)>, Illegal> {
+    let (path, change) = match event {
+        Event::LaneBegun(e) => (&e.lane, Change::Begun { in_place: e.isolation.is_in_place() }),
+        Event::LaneBlocked(e) if e.stage == Stage::BeforeLaneStart => (&e.lane, Change::Refused),
+        Event::LaneBlocked(e) => return Ok(Some((e.lane.clone(), None))),
+        Event::LaneReady(e) => (&e.lane, Change::Ready),
+        Event::LaneCommitted(e) => {
+            let (commit, tree, changed) = (e.commit.clone(), e.tree.clone(), e.changed);
+            (&e.lane, Change::Committed(Committed { commit, tree, changed }))
+        }
+        Event::LaneRebased(e) => {
+            let (commit, tree, changed) = (e.commit.clone(), e.tree.clone(), e.commit != e.onto);
+            let committed = Committed { commit, tree, changed };
+            (&e.lane, Change::Rebased { committed, onto: e.onto.clone() })
+        }
+        Event::LaneReopened(e) => {
+            let both = e.onto.clone().zip(e.head.clone());
+            (&e.lane, Change::Reopened(both.map(|(onto, head)| Conflict { onto, head })))
+        }
+        Event::MergeIntended(e) => (&e.lane, Change::MergeIntended(e.clone())),
+        Event::MergeMissed(e) => (&e.lane, Change::MergeMissed),
+        Event::LaneMerged(e) => (&e.lane, Change::Merged(e.clone())),
+        Event::PullRequestOpened(e) => return Ok(Some((e.lane.clone(), None))),
+        Event::LaneRemoved(e) => (&e.lane, Change::Removed),
+        Event::LaneKept(e) => (&e.lane, Change::Kept),
+        Event::LaneForked(e) => (&e.lane, Change::Forked { step: e.step.step.clone() }),
         Event::LaneJoined(e) if state.step(&e.step).is_none() => {
             return Err(Illegal::NoStep(e.step.clone()));
         }
-        Event::LaneJoined(e) => (&e.lane, true),
-        Event::LaneImported(e) => (&e.lane, false),
+        Event::LaneJoined(e) => (&e.lane, Change::Joined),
+        Event::LaneImported(e) => (&e.lane, import::change(e)),
         Event::Rewound(_) if state.rewinding.is_none() => return Err(Illegal::NotRewinding),
-        _ => return Ok(()),
+        _ => return Ok(event.step().and_then(|step| change_by_step(state, event, step))),
     };
-    let lane = state.lane(path).ok_or_else(|| Illegal::NoLane(path.clone()))?;
-    if begun && lane.work.is_none() {
-        return Err(Illegal::LaneNotBegun(path.clone()));
-    }
-    Ok(())
+    Ok(Some((path.clone(), Some(change))))
 }
 
-/// Applies what happens to a lane; its steps are changed by the caller.
+fn change_by_step(
+    state: &RunState,
+    event: &Event,
+    step: &StepPath,
+) -> Option<(LanePath, Option<Change>)> {
+    let role = state.role(step);
+    let change = match event {
+        Event::StepStarted(_) if role.changes_work() => Change::WorkStarted,
+        Event::StepReset(_) | Event::StepRetried(_) if role == Role::Tests => Change::TestsAsked,
+        Event::StepFinished(e) if role == Role::Tests && e.outcome == Outcome::Succeeded => {
+            let work = state.lane(&step.lane())?.work.as_ref()?;
+            let found = work.tests.found.as_ref().or(e.after.as_ref());
+            let tree = found.map(|f| f.tree.clone()).or_else(|| work.latest.tree.clone())?;
+            Change::TestsPassed { tree, requested: work.pull_request.is_some() }
+        }
+        _ => return None,
+    };
+    Some((step.lane(), Some(change)))
+}
+
+/// Applies what happens to a lane; its progress and its steps are changed by the caller.
 pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
     let number = state.events;
     match event {
         Event::LaneBegun(e) => begun(state, at, e),
         Event::LaneBlocked(e) => blocked(state, at, e),
         Event::LaneReady(e) => with(state, &e.lane, |work| {
-            work.removed = false;
-            work.conflict = None;
             work.dir.clone_from(&e.dir);
             work.branch.clone_from(&e.branch);
-            saw(work, e.snapshot.as_ref());
+            work.saw(e.snapshot.as_ref());
             let mut record =
                 StageRecord::blank(Stage::AfterLaneStart, StageStatus::InProgress, at, number);
             record.notes.clone_from(&e.note);
             record.head_sha.clone_from(&e.head);
             put(work, record);
-            work.ready = true;
         }),
         Event::LaneCommitted(e) => committed(state, at, e),
         Event::LaneRebased(e) => with(state, &e.lane, |work| {
-            work.onto = Some(e.onto.clone());
             work.base_sha = Some(e.onto.clone());
-            (work.tests_found, work.stirred) = (None, 0);
-            work.tree = Some(e.tree.clone());
-            let changed = e.commit != e.onto;
-            let (commit, tree) = (e.commit.clone(), e.tree.clone());
-            work.committed = Some(Committed { commit, tree, changed });
+            work.tests.outdate();
+            work.latest.tree = Some(e.tree.clone());
         }),
         Event::LaneReopened(e) => reopened(state, at, e),
         Event::MergeIntended(e) => with(state, &e.lane, |work| {
-            work.merging = Some(e.clone());
             let mut record = StageRecord::blank(Stage::PrePr, StageStatus::InProgress, at, number);
             record.base_sha = Some(e.from.clone());
             record.head_sha = Some(e.to.clone());
             put(work, record);
         }),
         Event::MergeMissed(e) => with(state, &e.lane, |work| {
-            work.merging = None;
-            work.onto = None;
             work.rounds += u32::from(!e.by_runs);
         }),
         Event::LaneMerged(e) => merged(state, at, e),
@@ -102,18 +144,19 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
     }
 }
 
+/// Sets how far a lane is.
+pub fn advance(state: &mut RunState, event: &Event, (path, to): Moved) {
+    with(state, &path, |work| {
+        // Its tests passed on other files than those that were rebased: the queue goes round again.
+        let again = matches!((event, &to), (Event::StepFinished(_), LaneProgress::Working { .. }));
+        work.rounds += u32::from(again && work.onto().is_some());
+        work.progress = to;
+    });
+}
+
 fn with(state: &mut RunState, path: &LanePath, change: impl FnOnce(&mut LaneWork)) {
     if let Some(work) = state.lane_mut(path).and_then(|l| l.work.as_mut()) {
         change(work);
-    }
-}
-
-pub(super) fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
-    if let Some(snapshot) = snapshot {
-        work.snapshot = Some(snapshot.commit.clone());
-        work.tree = Some(snapshot.tree.clone());
-        work.degraded.clone_from(&snapshot.degraded);
-        work.head.clone_from(&snapshot.head);
     }
 }
 
@@ -122,20 +165,23 @@ fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
     let Some(lane) = state.lane_mut(&event.lane) else { return };
     let retried = lane.worked().map_or(0, |s| s.retried);
     let work = lane.work.get_or_insert_default();
-    work.blocked = Some((event.why.clone(), event.fix.clone()));
+    work.blocked = Some(event.refusal.clone());
     if work.base_branch.is_empty() {
         work.base_branch.clone_from(&event.base_branch);
     }
     let failed = event.stage == Stage::PrePr;
     let status = if failed { StageStatus::Failed } else { StageStatus::Blocked };
     let mut record = StageRecord::blank(event.stage, status, at, number);
-    let sep = if event.fix.is_empty() { "" } else { "; " };
-    record.notes = format!("{}{sep}{}", event.why, event.fix);
+    record.notes = event.refusal.to_string();
     if failed && work.reopened.count > 0 {
         record.retry_attempt = Some((work.reopened.count + retried).min(work.reopened.max.max(1)));
         record.max_retries = Some(work.reopened.max);
         record.failure_context = context_of(&work.reopened.failures);
-        record.failure_context.push(format!("Attempt {}: {}", work.reopened.count + 1, event.why));
+        record.failure_context.push(format!(
+            "Attempt {}: {}",
+            work.reopened.count + 1,
+            event.refusal.cause
+        ));
         let mut retries = record.clone();
         retries.stage = Stage::RetryAttempt;
         put(work, retries);
@@ -159,10 +205,9 @@ fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
         base_branch: event.base_branch.clone(),
         base_sha: event.base_sha.clone(),
         isolation: event.isolation,
-        ready: event.isolation.is_in_place(),
         ..LaneWork::default()
     };
-    saw(&mut work, event.snapshot.as_ref());
+    work.saw(event.snapshot.as_ref());
     let mut record = StageRecord::blank(Stage::BeforeLaneStart, StageStatus::Ready, at, number);
     record.notes.clone_from(&event.note);
     record.head_sha.clone_from(&event.base_sha);
@@ -178,21 +223,17 @@ fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
 
 /// A step of a lane was started.
 pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
-    let number = state.events;
-    tasks::with_whole(state, &event.step.lane(), |work| tasks::goes_on(work, at));
+    let (number, role) = (state.events, state.role(&event.step));
+    tasks::with_parent(state, &event.step.lane(), |work| tasks::goes_on(work, at));
     with(state, &event.step.lane(), |work| {
-        saw(work, event.before.as_ref());
-        if ![SETUP_STEP, TESTS_STEP, PULL_REQUEST_STEP].contains(&event.step.step.as_str()) {
-            // Its work goes on: what was committed or merged is not all of it any more.
-            (work.committed, work.onto, work.merging) = (None, None, None);
-            (work.merged, work.stays, work.forked) = (None, false, None);
-            (work.tests_found, work.stirred) = (None, 0);
-        }
-        if event.step.step == TESTS_STEP {
-            work.tests_found.clone_from(&event.before);
+        work.saw(event.before.as_ref());
+        if role.changes_work() {
+            work.tests.outdate();
+        } else if role == Role::Tests {
+            work.tests.found.clone_from(&event.before);
         }
         tasks::goes_on(work, at);
-        if event.step.step == PULL_REQUEST_STEP && !work.isolation.is_in_place() {
+        if role == Role::PullRequest && !work.isolation.is_in_place() {
             let record = StageRecord::blank(Stage::PrePr, StageStatus::InProgress, at, number);
             put(work, record);
         }
@@ -211,12 +252,13 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
 pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     let number = state.events;
     let Some(step) = state.step(&event.step) else { return };
+    let role = step.role;
     let mut context = context_of(&step.failure_context);
     // Counted together with the retries before it succeeded, and with those of its lane.
     let work = state.lane(&event.step.lane()).and_then(|l| l.work.as_ref());
     let again = work.filter(|w| w.reopened.step == event.step.step);
     let mut retries = step.retried + again.map_or(0, |w| w.reopened.count);
-    if let (TESTS_STEP, Some(lane)) = (event.step.step.as_str(), state.lane(&event.step.lane()))
+    if let (Role::Tests, Some(lane)) = (role, state.lane(&event.step.lane()))
         && let (Some(work), Some(last)) = (&lane.work, step.failure_context.last())
     {
         // It is the lane's work that failed, not the test of it.
@@ -238,61 +280,53 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             }
         }
         Outcome::Failed { class, error, next, .. } => {
-            let failure = Failure { class: *class, error, next: *next, retries, context, of_lane };
+            let failure =
+                Failure { role, class: *class, error, next: *next, retries, context, of_lane };
             record_failure(work, at, number, event, failure);
         }
         Outcome::Interrupted { .. } => {}
     };
-    tasks::with_whole(state, &event.step.lane(), |work| ended(work, context.clone(), false));
+    tasks::with_parent(state, &event.step.lane(), |work| ended(work, context.clone(), false));
     with(state, &event.step.lane(), |work| {
-        saw(work, event.after.as_ref());
+        work.saw(event.after.as_ref());
         ended(work, context, lane_tests);
         if event.outcome != Outcome::Succeeded {
             return;
         }
-        let left = work.tree.clone().unwrap_or_default();
-        if event.step.step == TESTS_STEP {
-            let found = work.tests_found.as_ref().map_or(left.clone(), |found| found.tree.clone());
-            work.stirred = if found == left { 0 } else { work.stirred + 1 };
-            event.tests.iter().for_each(|test| work.passed(test, &found));
-            outgrew(work, &found);
-        } else if event.stirred {
-            work.stirred = 1;
+        let left = work.latest.tree.clone().unwrap_or_default();
+        let tests = &mut work.tests;
+        if role == Role::Tests {
+            let found = tests.found.as_ref().map_or(left.clone(), |found| found.tree.clone());
+            tests.changed_files = if found == left { 0 } else { tests.changed_files + 1 };
+            tests.pass(&event.tests, &found);
+        } else if event.changed_by_tests {
+            tests.changed_files = 1;
         } else {
-            event.tests.iter().for_each(|test| work.passed(test, &left));
+            tests.pass(&event.tests, &left);
         }
         if over && work.isolation.is_in_place() {
             let mut record =
                 StageRecord::blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
-            tested(&mut record, &work.tested);
+            tested(&mut record, &work.tests.passed);
             put(work, record);
         }
     });
 }
 
-/// The tests of a lane shall run that stayed on its branch without them: its way to base goes on.
+/// The tests of a lane shall run that stayed on its branch without them: its pull request, which was
+/// taken for done when the lane stayed, is opened after all.
 pub fn tested_again(state: &mut RunState, step: &StepPath) {
-    let Some(lane) = state.lane_mut(&step.lane()).filter(|_| step.step == TESTS_STEP) else {
-        return;
-    };
-    let Some(work) = &mut lane.work else { return };
-    if work.merged.take_if(|m| m.by == MergedBy::Kept).is_none() || work.pull_request.is_some() {
+    if state.role(step) != Role::Tests {
         return;
     }
-    // It was taken for done when the lane stayed.
-    if let Some(step) = lane.steps.iter_mut().find(|s| s.id == PULL_REQUEST_STEP) {
+    let Some(lane) = state.lane_mut(&step.lane()) else { return };
+    let Some(work) = &lane.work else { return };
+    let stays = matches!(&work.progress, LaneProgress::Merged(landed) if landed.stays());
+    if !stays || work.pull_request.is_some() {
+        return;
+    }
+    if let Some(step) = lane.steps.iter_mut().find(|s| s.role == Role::PullRequest) {
         step.progress = Progress::Pending;
-    }
-}
-
-/// The tests passed on other files than those that were committed: a person put something right in
-/// the worktree. What is to be merged is committed anew.
-fn outgrew(work: &mut LaneWork, tested: &str) {
-    let stale = work.committed.as_ref().is_some_and(|c| c.tree != tested);
-    let kept = work.merged.as_ref().is_none_or(|m| m.by == MergedBy::Kept);
-    if stale && kept && work.merging.is_none() && work.pull_request.is_none() {
-        work.rounds += u32::from(work.onto.is_some());
-        (work.committed, work.onto, work.merged) = (None, None, None);
     }
 }
 
@@ -300,17 +334,12 @@ fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
     let number = state.events;
     let skipped = state.lane(&event.lane).is_some_and(LaneState::tests_are_skipped);
     with(state, &event.lane, |work| {
-        work.unsettled = None;
-        work.committed = Some(Committed {
-            commit: event.commit.clone(),
-            tree: event.tree.clone(),
-            changed: event.changed,
-        });
-        if skipped && !work.proven(&event.tests, &event.tree) {
+        if skipped && !work.tests.prove(&event.tests, &event.tree) {
             return;
         }
         let mut record =
             StageRecord::blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
+        record.head_sha = Some(event.commit.clone());
         let passed: Vec<_> = event.tests.iter().map(|t| (t.clone(), event.tree.clone())).collect();
         tested(&mut record, &passed);
         put(work, record);
@@ -330,7 +359,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
         (step.progress, step.interrupted) = (Progress::Pending, false);
         step.rerun = Some(event.error.clone());
     }
-    lane.settle(from);
+    lane.skip_done(from);
     let (attempt, retried) = (lane.steps[from].attempts, lane.steps[from].retried);
     let Some(work) = &mut lane.work else { return };
     work.reopened.count += 1;
@@ -340,16 +369,11 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
         work.reopened.failures.remove(0);
     }
     let (class, error, lines) = (event.class, event.error.clone(), event.lines.clone());
-    work.reopened.failures.push(FailedAttempt { attempt, class, error, lines });
+    work.reopened.failures.push(FailedAttempt { attempt, class, error, lines, budget: None });
     lane.steps[from].failure_context.clone_from(&work.reopened.failures);
-    work.committed = None;
-    work.onto = None;
-    work.merging = None;
-    (work.tests_found, work.stirred) = (None, 0);
+    work.tests.outdate();
     if event.onto.is_some() {
         work.base_sha.clone_from(&event.onto);
-        work.conflict = event.onto.clone().zip(event.head.clone());
-        work.unsettled.clone_from(&work.conflict);
     }
     let mut record = StageRecord::blank(Stage::RetryAttempt, StageStatus::Retrying, at, number);
     record.notes.clone_from(&event.error);
@@ -367,8 +391,6 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
     let number = state.events;
     let before = state.lane(&event.lane).map(|l| l.work.clone());
     with(state, &event.lane, |work| {
-        work.merging = None;
-        work.merged = Some(event.clone());
         let mut record = StageRecord::blank(Stage::PrePr, StageStatus::Complete, at, number);
         record.base_sha.clone_from(&event.from);
         record.head_sha.clone_from(&event.to);
@@ -401,20 +423,15 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
 fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneRemoved) {
     let number = state.events;
     let before = state.lane(&event.lane).and_then(|l| l.work.clone());
-    with(state, &event.lane, |work| {
-        work.removed = true;
-        work.stays = false;
-        work.ready = false;
-    });
     if let Some(part) = state.lane_mut(&event.lane).filter(|l| l.task.is_some()) {
-        part.work.take_if(|w| w.dropped);
+        part.work.take_if(|w| w.is_dropped());
         return;
     }
     if crate::undo::goes_again(&state.undo, &event.lane) {
         return;
     }
     let (Some(work), Some(snapshot)) = (before, &event.snapshot) else { return };
-    let room = RewindRoom {
+    let workspace = RewindWorkspace {
         lane: Some(event.lane.clone()),
         dir: work.dir.clone(),
         present: snapshot.clone(),
@@ -428,12 +445,11 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         large: None,
         goes: false,
         copy: Vec::new(),
-        aside: None,
     };
     let words = format!("removal of the worktree of {}", event.lane);
     let lanes = vec![(event.lane.clone(), Some(work))];
     let act = Undoable::blank(number, at, Act::Removal, words);
-    super::rewind::push(state, Undoable { lanes, rooms: vec![room], ..act });
+    super::rewind::push(state, Undoable { lanes, workspaces: vec![workspace], ..act });
 }
 
 /// A step was left out: what it was can be brought back.
@@ -453,13 +469,12 @@ impl LaneState {
     fn is_tested_by(&self, step: &StepPath) -> bool {
         let at = self.position(&step.step).unwrap_or_default();
         let mut later = self.steps.iter().skip(at + 1);
-        self.id == VALIDATION_LANE
-            || later.all(|s| [TESTS_STEP, PULL_REQUEST_STEP].contains(&&*s.id))
+        self.is_validation() || later.all(|s| matches!(s.role, Role::Tests | Role::PullRequest))
     }
 
     /// The step that its tests follow.
     pub(super) fn worked(&self) -> Option<&StepState> {
-        let tests = self.steps.iter().position(|s| s.id == TESTS_STEP).unwrap_or_default();
+        let tests = self.steps.iter().position(|s| s.role == Role::Tests).unwrap_or_default();
         tests.checked_sub(1).map(|before| &self.steps[before])
     }
 }

@@ -1,16 +1,16 @@
 //! The records of a lane's stages: what each holds, and how failures show in them.
 
 use crate::event::{Class, Next, StepFinished};
-use crate::lane::{PULL_REQUEST_STEP, Stage, StageStatus, TESTS_STEP, VALIDATION_LANE};
+use crate::lane::{Role, Stage, StageStatus};
 use crate::lane_state::{LaneWork, StageRecord};
 use crate::state::FailedAttempt;
 use crate::time::Timestamp;
 
 /// Fills in what the lane itself knows.
 pub fn filled(mut record: StageRecord, work: &LaneWork) -> StageRecord {
-    record.snapshot = record.snapshot.or_else(|| work.snapshot.clone());
+    record.snapshot = record.snapshot.or_else(|| work.latest.snapshot.clone());
     record.base_sha = record.base_sha.or_else(|| work.base_sha.clone());
-    let head = || work.committed.as_ref().map(|c| c.commit.clone());
+    let head = || work.committed().map(|c| c.commit.clone());
     record.head_sha = record.head_sha.or_else(head);
     if !work.base_branch.is_empty() {
         record.target_branch = Some(work.base_branch.clone());
@@ -23,7 +23,7 @@ pub fn filled(mut record: StageRecord, work: &LaneWork) -> StageRecord {
 pub fn put(work: &mut LaneWork, record: StageRecord) {
     let mut record = record;
     let old = work.record(record.stage).filter(|r| r.stage == Stage::AfterLaneStart);
-    if let Some(old) = old.filter(|_| work.ready) {
+    if let Some(old) = old.filter(|_| work.has_workspace()) {
         record.event = old.event;
         record.snapshot.clone_from(&old.snapshot);
         record.base_sha.clone_from(&old.base_sha);
@@ -35,6 +35,8 @@ pub fn put(work: &mut LaneWork, record: StageRecord) {
 
 /// A failed attempt.
 pub struct Failure<'a> {
+    /// What its step is for.
+    pub role: Role,
     /// Its class.
     pub class: Class,
     /// What went wrong.
@@ -61,9 +63,9 @@ pub fn record_failure(
         return;
     }
     let own = !work.isolation.is_in_place();
-    let tests = event.step.step == TESTS_STEP || event.step.lane == VALIDATION_LANE;
+    let tests = matches!(failure.role, Role::Tests | Role::Validation);
     let stage = match failure.class {
-        _ if own && event.step.step == PULL_REQUEST_STEP => Stage::PrePr,
+        _ if own && failure.role == Role::PullRequest => Stage::PrePr,
         // While one task fails its own test others may not have begun: the lane was not tested.
         Class::Test if failure.of_lane => Stage::AfterLaneTests,
         // Tests that take too long have failed too.
@@ -72,7 +74,7 @@ pub fn record_failure(
     };
     let ends = !matches!(failure.next, Next::Retry { .. });
     let max = event.retries_max.unwrap_or_default();
-    // What was allowed and never came to pass is no retry.
+    // A retry that was allowed but never happened does not count.
     let retried = max > 0 && failure.retries > 0;
     if ends || stage == Stage::AfterLaneTests {
         let mut record = StageRecord::blank(stage, StageStatus::Failed, at, number);

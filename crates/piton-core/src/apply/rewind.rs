@@ -3,7 +3,9 @@
 use crate::event::{RewindIntended, RewindKind, Rewound};
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Stage, StageStatus};
+use crate::lane_progress::{Back, Change};
 use crate::lane_state::{Act, LaneWork, Reopenings, UNDO_KEPT_MAX, Undoable};
+use crate::refusals;
 use crate::state::{Progress, RunState, StepState};
 use crate::time::Timestamp;
 
@@ -23,7 +25,10 @@ pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
     }
     match intent.kind {
         RewindKind::Undo => undone(state, at, &intent),
-        RewindKind::Restore => remember(state, at, &intent, Act::Restore, Vec::new(), Vec::new()),
+        RewindKind::Restore => {
+            let act = Act::Restore;
+            remember(state, at, &intent, (act, words(act, &intent)), Vec::new(), Vec::new());
+        }
         RewindKind::Rollback => rolled_back(state, at, &intent),
     }
 }
@@ -34,19 +39,14 @@ fn remember(
     state: &mut RunState,
     at: Timestamp,
     intent: &RewindIntended,
-    act: Act,
+    (act, words): (Act, String),
     steps: Vec<(StepPath, StepState)>,
     lanes: Works,
 ) {
-    let words = if act == Act::Undo {
-        of_undo(&intent.to)
-    } else {
-        format!("{} to {}", act.as_str(), intent.to)
-    };
     let undo = Undoable {
         steps,
         lanes,
-        rooms: intent.rooms.clone(),
+        workspaces: intent.workspaces.clone(),
         reverts: intent.reverts.clone(),
         undoes: intent.undoes,
         ..Undoable::blank(state.events, at, act, words)
@@ -54,15 +54,8 @@ fn remember(
     push(state, undo);
 }
 
-/// What an undo of an act is called, however often it goes back and forth.
-fn of_undo(words: &str) -> String {
-    const UNDO: &str = "undo of the ";
-    const RETURN: &str = "return of the ";
-    match (words.strip_prefix(UNDO), words.strip_prefix(RETURN)) {
-        (Some(act), _) => format!("{RETURN}{act}"),
-        (_, Some(act)) => format!("{UNDO}{act}"),
-        _ => format!("{UNDO}{words}"),
-    }
+fn words(act: Act, intent: &RewindIntended) -> String {
+    format!("{} to {}", act.as_str(), intent.to)
 }
 
 fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
@@ -79,35 +72,26 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
             let early = step.done_event <= intent.point(path);
             let stays = step.progress.is_over() && early && !over;
             if !stays {
-                *step = StepState {
-                    id: step.id.clone(),
-                    attempts: step.attempts,
-                    interruptions: step.interruptions,
-                    successes: step.successes,
-                    rerun: Some(format!("rolled back to {}", intent.to)),
-                    ..StepState::default()
-                };
+                *step = step.anew(Some(format!("rolled back to {}", intent.to)));
             }
         }
-        lane.settle(0);
+        lane.skip_done(0);
         works.push((path.clone(), lane.work.clone()));
         if let Some(work) = &mut lane.work {
             wind_back(work, intent, intent.point(path), over);
-            let room = intent.rooms.iter().find(|r| r.lane.as_ref() == Some(path));
-            let room = room.or_else(|| intent.rooms.iter().find(|r| r.lane.is_none()));
-            if let Some(room) = room {
-                work.snapshot = Some(room.target.clone());
-                work.tree = None;
+            let workspace = intent.workspaces.iter().find(|r| r.lane.as_ref() == Some(path));
+            let workspace =
+                workspace.or_else(|| intent.workspaces.iter().find(|r| r.lane.is_none()));
+            if let Some(workspace) = workspace {
+                work.latest.snapshot = Some(workspace.target.clone());
+                work.latest.tree = None;
             }
-        }
-        if let (true, Some(work)) = (over, &mut lane.work) {
-            work.ready = false;
-            work.removed = true;
         }
         let reason = format!("rolled back to {}", intent.to);
         super::tasks::start_over(state, path, (intent, &reason), (&mut steps, &mut works));
     }
-    remember(state, at, intent, Act::Rollback, steps, works);
+    let act = Act::Rollback;
+    remember(state, at, intent, (act, words(act, intent)), steps, works);
 }
 
 /// The same, to where a lane begins.
@@ -130,23 +114,22 @@ fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: boo
     if let Some(record) = &record {
         work.base_sha.clone_from(&record.base_sha);
     }
+    work.tests.outdate();
     if !tested || over {
-        work.tested.clear();
+        work.tests.passed.clear();
     }
-    // What was committed later, as on a newer base, is not where its branch stands now.
-    let head = record.filter(|_| tested && !over).and_then(|r| r.head_sha);
-    work.committed.take_if(|c| head.as_ref() != Some(&c.commit));
     work.reopened = Reopenings::default();
-    (work.tests_found, work.stirred) = (None, 0);
-    work.held = false;
-    work.forked = None;
-    work.onto = None;
-    (work.conflict, work.unsettled) = (None, None);
-    work.merging = None;
-    work.merged = None;
     work.rounds = 0;
     work.blocked = None;
     work.rolled_back = Some(intent.to.clone());
+    let at_start = work.stage() == Some(Stage::BeforeLaneStart) && !work.isolation.is_in_place();
+    // What was committed later, as on a newer base, is not where its branch stands now.
+    let head = record.filter(|_| tested).and_then(|r| r.head_sha);
+    work.take(Change::RolledBack(match (over, at_start) {
+        (true, _) => Back::Over,
+        (_, true) => Back::Start,
+        _ => Back::Work { head },
+    }));
 }
 
 /// Brings back what an act had changed; what was there before is what a further undo brings back.
@@ -165,38 +148,27 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         }
         steps.push((path.clone(), std::mem::replace(step, back)));
         if let Some(lane) = state.lane_mut(&path.lane()) {
-            lane.settle(0);
+            lane.skip_done(0);
         }
     }
     for (path, saved) in old.lanes {
         let Some(lane) = state.lane_mut(&path) else { continue };
         let before = std::mem::replace(&mut lane.work, saved);
-        let stood = before.as_ref().is_some_and(|w| w.ready && !w.removed);
+        let stood = before.as_ref().is_some_and(|w| w.has_workspace());
         works.push((path.clone(), before));
         let is_task = lane.task.is_some();
-        if is_task && !lane.is_over() && !intent.rooms.iter().any(|r| r.is_left_to(&path)) {
+        if is_task && !lane.is_over() && !intent.workspaces.iter().any(|r| r.is_left_to(&path)) {
             // It has no worktree to go on in: it was none yet, or went and did not come back.
             super::tasks::drop_work(lane, "its lane was taken back and forth");
         }
         let Some(work) = &mut lane.work else { continue };
-        if old.act == Act::Undo && stood && work.removed && !is_task {
-            // A worktree that had come back goes again: the driver removes it.
-            work.removed = false;
-        }
         match old.act {
-            Act::Removal => {
-                work.stays = true;
-                work.ready = true;
-                work.removed = false;
-            }
+            // A worktree that had come back goes again: the driver removes it.
+            Act::Undo if stood && !is_task => work.take(Change::RemovalRedone),
+            Act::Removal => work.take(Change::RemovalUndone),
             Act::Merge => {
-                // Nothing of it is under way: the move of base is undone too.
-                (work.onto, work.merging) = (None, None);
-                work.held = true;
-                work.blocked = Some((
-                    "its merge was undone".to_owned(),
-                    "`piton undo` merges it again, `piton rollback` starts it over".to_owned(),
-                ));
+                work.take(Change::MergeUndone);
+                work.blocked = Some(refusals::merge_undone());
             }
             _ => {}
         }
@@ -209,9 +181,9 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         };
         gates.push((gate, now));
     }
-    let intent = RewindIntended { to: old.words, ..intent.clone() };
-    remember(state, at, &intent, Act::Undo, steps, works);
+    remember(state, at, intent, (Act::Undo, old.words), steps, works);
     if let Some(undo) = state.undo.last_mut() {
         undo.gates = gates;
+        undo.returns = old.act == Act::Undo && !old.returns;
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             }
             record(state, &event.step, &event.artifacts);
         }
-        Outcome::Failed { class, error, lines, next } => {
+        Outcome::Failed { class, error, lines, budget, next } => {
             if step.failure_context.len() == FAILURES_KEPT_MAX {
                 step.failure_context.remove(0);
             }
@@ -70,6 +70,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                 class: *class,
                 error: error.clone(),
                 lines: lines.clone(),
+                budget: budget.clone(),
             });
             step.progress = match *next {
                 Next::Fail => {

@@ -4,6 +4,7 @@ use super::records::put;
 use crate::event::{Event, LaneForked, LaneJoined, RewindIntended};
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Stage, StageStatus};
+use crate::lane_progress::{Change, LaneProgress};
 use crate::lane_state::{LaneWork, Reopenings, StageRecord};
 use crate::state::{LaneState, Progress, RunState, StepState};
 use crate::time::Timestamp;
@@ -15,10 +16,7 @@ pub(super) type Before<'a> =
 /// A lane's tasks may start.
 pub(super) fn forked(state: &mut RunState, at: Timestamp, event: &LaneForked) {
     let Some(work) = state.lane_mut(&event.lane).and_then(|l| l.work.as_mut()) else { return };
-    super::lanes::saw(work, event.snapshot.as_ref());
-    work.forked = Some(event.step.step.clone());
-    (work.committed, work.onto, work.merged) = (None, None, None);
-    work.unsettled = None;
+    work.saw(event.snapshot.as_ref());
     goes_on(work, at);
 }
 
@@ -32,8 +30,7 @@ pub(super) fn joined(state: &mut RunState, at: Timestamp, event: &LaneJoined) {
         step.definition.clone_from(&event.definition);
     }
     let Some(work) = state.lane_mut(&event.lane).and_then(|l| l.work.as_mut()) else { return };
-    super::lanes::saw(work, event.snapshot.as_ref());
-    work.forked = None;
+    work.saw(event.snapshot.as_ref());
     goes_on(work, at);
 }
 
@@ -50,7 +47,7 @@ pub(super) fn goes_on(work: &mut LaneWork, at: Timestamp) {
 }
 
 /// Changes the lane that a lane is a part of: what happens to a task is its lane's business.
-pub(super) fn with_whole(
+pub(super) fn with_parent(
     state: &mut RunState,
     part: &LanePath,
     change: impl FnOnce(&mut LaneWork),
@@ -68,11 +65,11 @@ pub(super) fn show(state: &mut RunState, part: &LanePath, mut record: StageRecor
     record.notes = format!("{task}: {}", record.notes);
     // Where the task stood is not where its lane stands.
     (record.snapshot, record.base_sha, record.head_sha) = (None, None, None);
-    with_whole(state, part, |work| put(work, record));
+    with_parent(state, part, |work| put(work, record));
 }
 
 /// A step that waits for tasks is not over while one of them is not: it was reset, or is new.
-pub(super) fn settle(state: &mut RunState, event: &Event) {
+pub(super) fn reopen_waiting(state: &mut RunState, event: &Event) {
     if !matches!(event, Event::StepReset(_) | Event::PlanAccepted(_) | Event::Rewound(_)) {
         return;
     }
@@ -81,13 +78,13 @@ pub(super) fn settle(state: &mut RunState, event: &Event) {
         let tasks: Vec<_> =
             phase.lanes.iter().filter(open).filter_map(|l| l.task.clone()).collect();
         for task in tasks {
-            let Some(whole) = phase.lanes.iter_mut().find(|l| l.id == task.lane) else { continue };
-            let Some(at) = whole.steps.iter().position(|s| s.id == task.step) else { continue };
-            let step = &mut whole.steps[at];
+            let Some(parent) = phase.lanes.iter_mut().find(|l| l.id == task.lane) else { continue };
+            let Some(at) = parent.steps.iter().position(|s| s.id == task.step) else { continue };
+            let step = &mut parent.steps[at];
             if step.progress.is_over() {
                 step.progress = Progress::Pending;
                 step.rerun = Some(format!("{} runs again", task.task));
-                whole.settle(at);
+                parent.skip_done(at);
             }
         }
     }
@@ -111,28 +108,20 @@ pub(super) fn start_over(
         }
         works.push((path.clone(), part.work.clone()));
         drop_work(part, reason);
-        part.work.take_if(|_| intent.rooms.iter().any(|room| room.is_taken_from(&path)));
+        part.work
+            .take_if(|_| intent.workspaces.iter().any(|workspace| workspace.is_taken_from(&path)));
     }
 }
 
 /// Lets a task start over; its worktree goes first, where there is one.
 pub(super) fn drop_work(part: &mut LaneState, reason: &str) {
     for step in &mut part.steps {
-        *step = StepState {
-            id: step.id.clone(),
-            attempts: step.attempts,
-            interruptions: step.interruptions,
-            successes: step.successes,
-            rerun: (step.attempts > 0).then(|| reason.to_owned()),
-            ..StepState::default()
-        };
+        *step = step.anew((step.attempts > 0).then(|| reason.to_owned()));
     }
-    part.settle(0);
-    part.work = part.work.take().filter(|w| !w.removed && !w.branch.is_empty());
+    part.skip_done(0);
     let Some(work) = &mut part.work else { return };
-    work.dropped = true;
+    work.take(Change::Dropped);
     work.reopened = Reopenings::default();
-    (work.committed, work.onto) = (None, None);
-    (work.conflict, work.unsettled) = (None, None);
-    (work.merging, work.merged, work.blocked) = (None, None, None);
+    work.blocked = None;
+    part.work.take_if(|w| w.progress == LaneProgress::NotBegun);
 }

@@ -2,10 +2,12 @@
 
 use super::{Action, Survey, View};
 use crate::id::{LanePath, StepPath};
-use crate::lane::{Merge, Role, TESTS_STEP};
+use crate::lane::{Merge, Role};
 use crate::lane_event::MergedBy;
-use crate::lane_state::{Committed, LaneWork};
-use crate::plan::{Lane, Work};
+use crate::lane_state::{Committed, LaneProgress, LaneWork};
+use crate::plan::Lane;
+use crate::refusal::Refusal;
+use crate::refusals;
 use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 
 /// Something to be done for a lane.
@@ -14,7 +16,7 @@ pub enum LaneAct {
     /// Check its preconditions and record where it starts.
     Begin,
     /// Make its worktree.
-    MakeRoom,
+    MakeWorkspace,
     /// Take its test step for proven: the tests passed on this very tree.
     Prove,
     /// Commit what it left uncommitted.
@@ -56,7 +58,7 @@ pub(super) struct Startable {
 pub(super) struct Active {
     path: LanePath,
     /// The lane it is a part of, else itself: parts of a lane never wait for each other to be alone.
-    whole: LanePath,
+    parent: LanePath,
     /// Whether that one runs alone.
     alone: bool,
     /// What it is about.
@@ -78,10 +80,10 @@ enum Pace {
 
 impl Active {
     fn of(view: &View<'_>, at: Pace) -> Self {
-        let whole = view.phase.whole_of(view.lane);
-        let (path, alone) = (path(view), whole.alone);
-        let whole = LanePath { phase: view.phase.id.clone(), lane: whole.id.clone() };
-        Self { path, whole, alone, at, queued: view.lane.is_merging() }
+        let parent = view.phase.parent_of(view.lane);
+        let (path, alone) = (path(view), parent.alone);
+        let parent = LanePath { phase: view.phase.id.clone(), lane: parent.id.clone() };
+        Self { path, parent, alone, at, queued: view.lane.is_merging() }
     }
 }
 
@@ -96,11 +98,7 @@ pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
         survey.active.push(Active::of(view, Pace::Homeward));
         return;
     }
-    // One that was refused at its start has a record of that, and nothing else.
-    let refused = |w: &LaneWork| {
-        w.branch.is_empty() && w.record(crate::lane::Stage::BeforeLaneStart).is_some_and(not_begun)
-    };
-    let begun = lane.work.as_deref().is_some_and(|w| !refused(w))
+    let begun = lane.work.as_deref().is_some_and(|w| w.progress != LaneProgress::NotBegun)
         || lane.steps.iter().any(|s| s.attempts > 0);
     let going = |s: &StepState| s.progress != Progress::Failed;
     let blocked = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
@@ -115,17 +113,17 @@ pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
 /// without its work.
 fn is_homeward(view: &View<'_>) -> bool {
     let Some(work) = &view.lane.work else { return false };
-    if work.blocked.is_some() || work.merged.is_some() || view.lane.is_running() {
+    if work.blocked.is_some() || work.merged().is_some() || view.lane.is_running() {
         return false;
     }
-    if work.merging.is_some() {
+    if work.merging().is_some() {
         return true;
     }
     if work.isolation.is_in_place() || !view.selected || view.lane.current().is_some() {
         return false;
     }
     let goes = |lane: &Lane| {
-        let changed = work.committed.as_ref().is_none_or(|c| c.changed);
+        let changed = work.committed().is_none_or(|c| c.changed);
         changed && lane.rules.merge == Merge::Queue && !is_untested(view.lane, lane, work)
     };
     super::tasks::is_awaited(view.phase, view.lane) && planned(view).is_some_and(goes)
@@ -140,25 +138,21 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
         _ if !checked => start(view, step),
         Some(work) if work.blocked.is_some() => return,
         None => act(LaneAct::Begin),
-        Some(work) if work.record(crate::lane::Stage::BeforeLaneStart).is_none_or(not_begun) => {
-            act(LaneAct::Begin)
-        }
-        Some(work) if work.removed || work.begins_again() => act(LaneAct::Begin),
-        Some(work) if !work.ready || work.conflict.is_some() => act(LaneAct::MakeRoom),
-        Some(work) => match due(view, work, step) {
-            Due::Act(act) => {
-                survey.acts.push((path(view), act));
-                return;
-            }
-            Due::Wait => return,
-            Due::Start => start(view, step),
+        Some(work) => match &work.progress {
+            LaneProgress::Begun | LaneProgress::Conflicted(_) => act(LaneAct::MakeWorkspace),
+            progress if !progress.has_workspace() => act(LaneAct::Begin),
+            LaneProgress::BeginsAgain => act(LaneAct::Begin),
+            _ => match due(view, work, step) {
+                Due::Act(act) => {
+                    survey.acts.push((path(view), act));
+                    return;
+                }
+                Due::Wait => return,
+                Due::Start => start(view, step),
+            },
         },
     };
     survey.startable.push(Startable { what: found, lane: Active::of(view, Pace::Running) });
-}
-
-fn not_begun(record: &crate::lane_state::StageRecord) -> bool {
-    record.status == crate::lane::StageStatus::Blocked
 }
 
 fn start(view: &View<'_>, step: &StepState) -> Action {
@@ -181,14 +175,15 @@ fn due(view: &View<'_>, work: &LaneWork, step: &StepState) -> Due {
         Some((l, there?))
     });
     let Some((lane, planned)) = found else { return Due::Start };
-    let proven = || work.tree.as_deref().is_some_and(|tree| work.proven(&lane.tests(), tree));
+    let tree = || work.latest.tree.as_deref();
+    let proven = || tree().is_some_and(|tree| work.tests.prove(&lane.tests(), tree));
     match planned.role {
         Role::Tests if proven() => Due::Act(LaneAct::Prove),
-        Role::PullRequest if work.committed.is_none() => Due::Act(LaneAct::Commit),
+        Role::PullRequest if work.committed().is_none() => Due::Act(LaneAct::Commit),
         Role::PullRequest if is_untested(view.lane, lane, work) => {
             Due::Act(LaneAct::Conclude(MergedBy::Kept))
         }
-        Role::PullRequest if work.committed.as_ref().is_some_and(|c| !c.changed) => {
+        Role::PullRequest if work.committed().is_some_and(|c| !c.changed) => {
             Due::Act(LaneAct::Conclude(MergedBy::Nothing))
         }
         Role::Tasks => super::tasks::due(view, work, step),
@@ -204,22 +199,23 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
     if work.blocked.is_some() {
         return;
     }
-    if work.merging.is_some() {
+    match &work.progress {
         // Base may have moved already, and its files not.
-        survey.urgent.push((path(view), LaneAct::Merge));
-        return;
-    }
-    if work.merged.is_some() {
-        survey.urgent.push((path(view), LaneAct::Remove));
-        return;
-    }
-    if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) || work.has_no_room() {
-        return;
+        LaneProgress::Merging { .. } => {
+            survey.urgent.push((path(view), LaneAct::Merge));
+            return;
+        }
+        LaneProgress::Merged(_) => {
+            survey.urgent.push((path(view), LaneAct::Remove));
+            return;
+        }
+        _ if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) => return,
+        _ => {}
     }
     // What has a pull request goes to base by that, also where another tool opened it.
     let asked = work.pull_request.is_some();
     let way = if asked { Merge::PullRequest } else { lane.rules.merge };
-    let act = match (&work.committed, way) {
+    let act = match (work.committed(), way) {
         (None, _) => LaneAct::Commit,
         (Some(c), _) if !c.changed => LaneAct::Conclude(MergedBy::Nothing),
         _ if is_untested(view.lane, lane, work) => LaneAct::Conclude(MergedBy::Kept),
@@ -229,7 +225,7 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
             return;
         }
         (_, Merge::PullRequest) => LaneAct::CheckPullRequest,
-        (_, Merge::Queue) if work.onto.is_some() => LaneAct::Merge,
+        (_, Merge::Queue) if work.onto().is_some() => LaneAct::Merge,
         (_, Merge::Queue) if is_taken(view.state, &path(view), &work.base_branch) => return,
         (_, Merge::Queue) if super::tasks::comes_later(view.phase, view.lane) => return,
         // Two lanes never take the queue in one turn.
@@ -242,18 +238,16 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
 /// Whether what is committed of a lane was not tested because a person left the tests out: it stays
 /// on its branch then, for only what passed them is merged.
 fn is_untested(state: &LaneState, lane: &Lane, work: &LaneWork) -> bool {
-    let proven = |c: &Committed| work.proven(&lane.tests(), &c.tree);
-    state.tests_are_skipped() && !work.committed.as_ref().is_some_and(proven)
+    let proven = |c: &Committed| work.tests.prove(&lane.tests(), &c.tree);
+    state.tests_are_skipped() && !work.committed().is_some_and(proven)
 }
 
 /// Whether another lane is at the head of the merge queue of a branch and can still go on.
 fn is_taken(state: &RunState, own: &LanePath, base: &str) -> bool {
     state.lanes().any(|(path, lane)| {
         let failed = lane.steps.iter().any(|s| s.progress == Progress::Failed);
-        let holds = |w: &LaneWork| {
-            let queued = w.onto.is_some() || w.merging.is_some();
-            queued && w.merged.is_none() && w.blocked.is_none() && w.base_branch == base
-        };
+        let holds =
+            |w: &LaneWork| w.onto().is_some() && w.blocked.is_none() && w.base_branch == base;
         path != *own && !failed && lane.work.as_deref().is_some_and(holds)
     })
 }
@@ -262,7 +256,7 @@ fn is_taken(state: &RunState, own: &LanePath, base: &str) -> bool {
 pub(crate) fn is_in_line(state: &RunState, phase: &PhaseState, lane: &LaneState) -> bool {
     let Some(work) = &lane.work else { return false };
     let own = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
-    let waits = work.committed.is_some() && work.onto.is_none() && work.merging.is_none();
+    let waits = work.committed().is_some() && work.onto().is_none();
     waits && (is_taken(state, &own, &work.base_branch) || super::tasks::comes_later(phase, lane))
 }
 
@@ -274,8 +268,8 @@ pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
         if actions.len() == free {
             break;
         }
-        let begun = active.iter().any(|a| a.whole == lane.whole);
-        let mut others = active.iter().filter(|a| a.whole != lane.whole);
+        let begun = active.iter().any(|a| a.parent == lane.parent);
+        let mut others = active.iter().filter(|a| a.parent != lane.parent);
         // Once it has begun it goes first: a lane on its way to base that must test again waits. But
         // one that holds the queue is waited for by whoever is on its way too.
         let fits = match (lane.alone, begun) {
@@ -294,22 +288,31 @@ pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
     actions
 }
 
-/// The step that works again when a lane is reopened: the last that has an agent, else the last.
-pub fn worker(lane: &Lane) -> Option<usize> {
-    let works = |s: &crate::plan::Step| matches!(s.role, Role::Work | Role::Mend);
-    let agent = |s: &crate::plan::Step| works(s) && matches!(s.work, Work::Prompt { .. });
-    lane.steps.iter().rposition(agent).or_else(|| lane.steps.iter().rposition(works))
+/// Why a lane does not begin, whatever its workspace says: nobody knows its work, gates of its phase
+/// document are open, or somebody ticked them who may have been a step.
+pub fn refused_beginning(
+    run: &str,
+    lane: &Lane,
+    open: &[String],
+    doubted: &[String],
+) -> Option<Refusal> {
+    match (lane.is_unknown(), open, doubted) {
+        (true, ..) => Some(refusals::work_unknown(run)),
+        (_, [_, ..], _) => Some(refusals::gates_open(open)),
+        (_, _, [_, ..]) => Some(refusals::gates_doubted(run, doubted)),
+        _ => None,
+    }
 }
 
 impl LaneState {
     /// Whether a person left its tests out.
     pub fn tests_are_skipped(&self) -> bool {
-        let skipped = |s: &StepState| matches!(s.progress, Progress::Skipped { .. });
-        self.steps.iter().any(|s| s.id == TESTS_STEP && skipped(s))
+        let tests = self.step_for(Role::Tests);
+        tests.is_some_and(|s| matches!(s.progress, Progress::Skipped { .. }))
     }
 
     /// Whether its work is on its way to base.
     pub fn is_merging(&self) -> bool {
-        self.work.as_ref().is_some_and(|w| w.onto.is_some() && w.merged.is_none())
+        self.work.as_ref().is_some_and(|w| w.onto().is_some())
     }
 }

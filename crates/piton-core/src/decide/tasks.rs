@@ -9,9 +9,9 @@ use crate::state::{LaneState, PhaseState, StepState};
 /// with all else committed.
 pub(super) fn is_awaited(phase: &PhaseState, lane: &LaneState) -> bool {
     let Some(task) = &lane.task else { return true };
-    let whole = phase.whole_of(lane);
-    let waits = whole.current().is_some_and(|at| whole.steps[at].id == task.step);
-    let forked = whole.work.as_ref().is_some_and(|w| w.forked.as_ref() == Some(&task.step));
+    let parent = phase.parent_of(lane);
+    let waits = parent.current().is_some_and(|at| parent.steps[at].id == task.step);
+    let forked = parent.work.as_ref().is_some_and(|w| w.is_forked_at(&task.step));
     waits && forked
 }
 
@@ -20,7 +20,7 @@ pub(super) fn due(view: &View<'_>, work: &LaneWork, step: &StepState) -> Due {
     if view.phase.tasks_at(&view.lane.id, &step.id).all(LaneState::is_over) {
         return Due::Act(LaneAct::Join);
     }
-    if work.forked.as_ref() == Some(&step.id) { Due::Wait } else { Due::Act(LaneAct::Fork) }
+    if work.is_forked_at(&step.id) { Due::Wait } else { Due::Act(LaneAct::Fork) }
 }
 
 /// Whether a task goes into its lane after another that is not there yet: they go in the order of
@@ -33,7 +33,7 @@ pub(super) fn comes_later(phase: &PhaseState, lane: &LaneState) -> bool {
 
 /// Asks for the end of what a task did before it starts over; true where it did something.
 pub(super) fn clears(view: &View<'_>, survey: &mut Survey) -> bool {
-    let Some(work) = view.lane.work.as_ref().filter(|w| w.dropped) else { return false };
+    let Some(work) = view.lane.work.as_ref().filter(|w| w.is_dropped()) else { return false };
     if work.blocked.is_none() && !view.lane.is_running() {
         survey.urgent.push((super::lanes::path(view), LaneAct::Remove));
     }

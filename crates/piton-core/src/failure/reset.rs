@@ -18,7 +18,7 @@ const JUST_PASSED_MS: i64 = 15 * 60 * 1000;
 /// A day.
 const DAY_MS: i64 = 86_400_000;
 /// Days in which a time of the day comes again, also one of a day of the week.
-const DAYS_LOOKED_AT: usize = 8;
+const DAYS_SEARCHED: usize = 8;
 /// The longest length that is believed; longer ones are a mistake of reading.
 const LENGTH_MS_MAX: f64 = 366.0 * 86_400_000.0;
 /// What goes before a point in time or a time of the day.
@@ -144,7 +144,7 @@ fn clock(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
     let fits = |date: &Date| named("weekday").is_none_or(|name| weekday(*date) == name);
     let is_ahead = |at: &Timestamp| at.0 + JUST_PASSED_MS >= now.0;
     let days = std::iter::successors(Some(today), |date| date.tomorrow().ok());
-    days.take(DAYS_LOOKED_AT).filter(fits).filter_map(at).find(is_ahead)
+    days.take(DAYS_SEARCHED).filter(fits).filter_map(at).find(is_ahead)
 }
 
 /// The day of the week in three letters.

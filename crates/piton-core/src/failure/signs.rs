@@ -1,8 +1,8 @@
 //! The signs of a rate limit and of a network that is not there, in the output of a failed attempt.
 //!
-//! Code is about such things too. What names a test, a function, a module or a file says nothing about
-//! this attempt, so names are told from what a program says: reports of tests are left out, and a sign
-//! of one word counts only where it stands as programs write it.
+//! Code mentions such things too. The name of a test, a function, a module or a file says nothing about
+//! this attempt. So reports of tests are left out, and a sign of one word counts only where it is not
+//! part of a name.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -143,7 +143,7 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether a text has a word that is known, and that is no name where it stands.
+/// Whether a text has a known word that is not a name.
 fn has_word(text: &str, known: &Regex) -> bool {
     let words = pattern!(r"\w+").into_iter().flat_map(|word| word.find_iter(text));
     words.into_iter().any(|word| known.is_match(word.as_str()) && !is_name_at(text, word.range()))
@@ -156,7 +156,7 @@ fn is_name_at(text: &str, at: Range<usize>) -> bool {
     if is_file || after.starts_with(['/', '\\']) {
         return true;
     }
-    // Types and constants are written so where an error is told, with what they belong to.
+    // Types and constants are printed like this in errors, with their module.
     if word.contains(char::is_uppercase) {
         return false;
     }

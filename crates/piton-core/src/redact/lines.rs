@@ -1,8 +1,7 @@
 //! Redacts output that comes line by line, and very long lines that come in parts.
 //!
-//! What one line alone does not show is remembered from those before: that a private key has begun.
-//! Of a line in parts the end of each is held back until the next is there, so that a secret which
-//! lies across is seen whole.
+//! That a private key has begun is remembered from line to line. If a line comes in parts, the end of
+//! each part is kept until the next one arrives, so that a secret across both is found.
 
 use std::borrow::Cow;
 
@@ -10,11 +9,11 @@ use super::plain::Plain;
 use super::shapes::{self, KEY_BYTES_MAX, KEY_LINE_BYTES_MIN, Mark};
 use super::{REPLACEMENT, Redactor};
 
-/// What is held back, at least, of a line that goes on: no shorter than a private key.
-pub const HELD_BYTES_MIN: usize = KEY_BYTES_MAX;
-/// How many times as much may be held back for the sake of a secret that has begun; what is longer
-/// is data that looks like one.
-const HELD_TIMES_MAX: usize = 4;
+/// The least that is kept of a line that continues: as long as a private key.
+pub const KEPT_BYTES_MIN: usize = KEY_BYTES_MAX;
+/// How many times as much may be kept if a secret has begun; anything longer is data that looks like
+/// one.
+const KEPT_TIMES_MAX: usize = 4;
 
 /// Where a line stands: in a private key or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,14 +88,14 @@ impl Redactor {
     pub fn redact_end(&self, line: &str) -> Option<String> {
         let known = shapes::boundary(line, 2 * self.reach());
         let mut parts = Lines::default();
-        // What is not held back goes: in it may be the rest of a secret, in what follows no more.
+        // The part that is not kept is dropped: it may contain the rest of a secret.
         parts.next(self, &line[..known], true);
         (known < line.len()).then(|| parts.next(self, &line[known..], false).into_owned())
     }
 
     /// How long a secret can be that is known.
     fn reach(&self) -> usize {
-        self.values.first().map_or(0, String::len).max(HELD_BYTES_MIN)
+        self.values.first().map_or(0, String::len).max(KEPT_BYTES_MIN)
     }
 
     /// Where a text that goes on can be cut: nothing before it is part of a secret that only what
@@ -106,7 +105,7 @@ impl Redactor {
         let cut = shapes::boundary(text, text.len().saturating_sub(reach));
         let across = self.ranges(text).into_iter().find(|r| r.start < cut && cut < r.end);
         match across {
-            Some(range) if text.len() - range.start <= reach * HELD_TIMES_MAX => range.start,
+            Some(range) if text.len() - range.start <= reach * KEPT_TIMES_MAX => range.start,
             Some(range) => range.end,
             None => cut,
         }
@@ -117,30 +116,30 @@ impl Redactor {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     key: Key,
-    held: String,
+    kept: String,
 }
 
 impl Lines {
-    /// Returns a line without its secrets. If there is `more` of it to come, its end is held back
-    /// and comes with the next part.
+    /// Returns a line without its secrets. If there is `more` of it to come, its end is kept
+    /// and returned with the next part.
     pub fn next<'t>(&mut self, redactor: &Redactor, text: &'t str, more: bool) -> Cow<'t, str> {
-        if self.held.is_empty() && !more {
+        if self.kept.is_empty() && !more {
             let clean = redactor.redact_line(self.key, text);
             self.key = self.key.after(text);
             return clean;
         }
-        let mut whole = std::mem::take(&mut self.held);
+        let mut whole = std::mem::take(&mut self.kept);
         whole.push_str(text);
         let cut = if more { redactor.safe_cut(&whole) } else { whole.len() };
-        self.held = whole.split_off(cut);
+        self.kept = whole.split_off(cut);
         let clean = redactor.redact_line(self.key, &whole).into_owned();
         self.key = self.key.after(&whole);
         Cow::Owned(clean)
     }
 
-    /// Whether the end of a line is held back.
+    /// Whether the end of a line is kept.
     pub fn holds(&self) -> bool {
-        !self.held.is_empty()
+        !self.kept.is_empty()
     }
 
     /// Takes note that what comes next does not follow what came: a part in between is gone.
@@ -212,7 +211,7 @@ mod tests {
             for cut in [at - 1, at, at + 1, at + secret.len() / 2, at + secret.len(), at + 70_000] {
                 let mut stream = Lines::default();
                 let first = stream.next(&redactor, &long[..cut], true).into_owned();
-                assert!(stream.holds() && stream.held.len() <= HELD_BYTES_MIN * 2);
+                assert!(stream.holds() && stream.kept.len() <= KEPT_BYTES_MIN * 2);
                 let rest = stream.next(&redactor, &long[cut..], false);
                 assert_eq!(format!("{first}{rest}"), redactor.redact(&long), "{secret} {cut}");
                 assert!(!stream.holds());
@@ -225,19 +224,19 @@ mod tests {
     fn the_end_of_a_line_shows_no_half_secret() {
         let redactor = redactor();
         assert_eq!(redactor.redact_end("unter2hunter2 and more"), None);
-        let line = format!("unter2hunter2 {}hunter2hunter2 end", "a ".repeat(HELD_BYTES_MIN));
+        let line = format!("unter2hunter2 {}hunter2hunter2 end", "a ".repeat(KEPT_BYTES_MIN));
         let end = redactor.redact_end(&line).unwrap_or_default();
         assert!(end.ends_with("a [redacted] end") && !end.contains("unter2"), "{end}");
     }
 
-    /// Memory stays bounded by what a line that looks like one endless token makes it hold.
+    /// Memory stays bounded by what a line that looks like one endless token makes it keep.
     #[test]
-    fn what_is_held_is_bounded() {
+    fn what_is_kept_is_bounded() {
         let mut stream = Lines::default();
         let part = format!("sk-{}", "a".repeat(1 << 20));
         for _ in 0..3 {
             stream.next(&redactor(), &part, true);
-            assert!(stream.held.len() <= HELD_BYTES_MIN * HELD_TIMES_MAX, "{}", stream.held.len());
+            assert!(stream.kept.len() <= KEPT_BYTES_MIN * KEPT_TIMES_MAX, "{}", stream.kept.len());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Tells by its name whether a variable holds a secret.
+//! Decides by its name whether a variable is a secret.
 //!
-//! Names are looked at word by word, so that `GITHUB_PAT` is a secret and `DATA_PATH` is none. Values
-//! are not looked at: a secret may look like anything.
+//! Names are read word by word, so that `GITHUB_PAT` is a secret and `DATA_PATH` is not. Values are
+//! not considered: a secret can be any text.
 
 /// Secret wherever they stand in a word: `SSHPASSWORD`, `MYTOKENS`. No ordinary word holds them, but
 /// for [`HARMLESS`].
@@ -39,14 +39,14 @@ pub struct Names {
 }
 
 impl Names {
-    /// Tells whether the value of a variable is a secret.
+    /// Whether the value of a variable is a secret.
     pub fn is_secret(&self, name: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|listed| listed == name);
         listed(&self.more) || (is_secret_name(name) && !listed(&self.except))
     }
 }
 
-/// Tells whether a name looks like that of a secret.
+/// Whether a name looks like that of a secret.
 fn is_secret_name(name: &str) -> bool {
     // As written in one case, and as its humps show: `APIkey` and `apiKey`.
     !name.to_uppercase().starts_with("PITON_")

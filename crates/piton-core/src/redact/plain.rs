@@ -1,11 +1,12 @@
-//! A text as a reader sees it: without escape sequences and what else takes no room on a screen.
+//! A text as a reader sees it: without escape sequences and invisible characters.
 //!
-//! Colours must not hide a secret: a program that marks a part of one writes it in pieces. Not for
-//! showing: it only finds, and tells where in the text as written it found.
+//! Colours must not hide a secret: a program that marks a part of one writes it in pieces. This text
+//! is only searched, never shown; matches are mapped back to the text as written.
 
-use std::iter::Peekable;
 use std::ops::Range;
-use std::str::CharIndices;
+use std::sync::OnceLock;
+
+use regex::Regex;
 
 /// A text without what is not seen.
 pub struct Plain {
@@ -24,23 +25,20 @@ impl Plain {
             return None;
         }
         let mut plain = Self { text: String::with_capacity(written.len()), runs: Vec::new() };
-        let mut chars = written.char_indices().peekable();
-        let mut expected = None;
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '\u{1b}' => skip_escape(&mut chars),
-                '\u{9b}' => skip_control(&mut chars),
-                c if is_unseen(c) => {}
-                c => {
-                    if expected != Some(at) {
-                        plain.runs.push((plain.text.len(), at));
-                    }
-                    plain.text.push(c);
-                    expected = Some(at + c.len_utf8());
-                }
-            }
+        let mut at = 0;
+        for unseen in unseen()?.find_iter(written) {
+            plain.push(at, &written[at..unseen.start()]);
+            at = unseen.end();
         }
+        plain.push(at, &written[at..]);
         (plain.text.len() < written.len()).then_some(plain)
+    }
+
+    fn push(&mut self, at: usize, seen: &str) {
+        if !seen.is_empty() {
+            self.runs.push((self.text.len(), at));
+            self.text.push_str(seen);
+        }
     }
 
     /// Where a range of what is seen lies in the text as written; what is not seen around it is not
@@ -70,39 +68,21 @@ pub fn colours(text: &str) -> String {
         .collect()
 }
 
-/// Characters that take no room. Line breaks and tabs do.
-fn is_unseen(c: char) -> bool {
-    (c.is_control() && !"\n\t".contains(c))
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-fn skip_escape(chars: &mut Peekable<CharIndices<'_>>) {
-    match chars.peek().map(|(_, c)| *c) {
-        Some('[') => {
-            chars.next();
-            skip_control(chars);
-        }
-        Some(']' | 'P' | '_' | '^' | 'X') => skip_string(chars),
-        // Choices of character sets take one more.
-        Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
-            chars.next();
-            chars.next();
-        }
-        Some(c) if c != '\n' && c != '\u{1b}' => drop(chars.next()),
-        _ => {}
-    }
-}
-
-/// Skips what stands between the beginning of a control sequence and its last character, and that.
-fn skip_control(chars: &mut Peekable<CharIndices<'_>>) {
-    while chars.next_if(|(_, c)| (' '..='?').contains(c)).is_some() {}
-    chars.next_if(|(_, c)| ('@'..='~').contains(c));
-}
-
-/// Skips a string (title, address of a link) up to its end, which is also the next escape.
-fn skip_string(chars: &mut Peekable<CharIndices<'_>>) {
-    while chars.next_if(|(_, c)| !matches!(c, '\n' | '\u{1b}' | '\u{7}' | '\u{9c}')).is_some() {}
-    chars.next_if(|(_, c)| matches!(c, '\u{7}' | '\u{9c}'));
+/// What takes no space on a screen: escape sequences, control characters other than line breaks and
+/// tabs, and marks that hide or reorder what is beside them.
+fn unseen() -> Option<&'static Regex> {
+    static UNSEEN: OnceLock<Option<Regex>> = OnceLock::new();
+    let shapes = [
+        // A control sequence, such as a colour.
+        r"(?:\x1b\[|\u{9b})[ -?]*[@-~]?",
+        // A string, such as a title or the address of a link. The next escape ends it too.
+        r"\x1b[\]P_^X][^\n\x1b\x07\u{9c}]*[\x07\u{9c}]?",
+        // The choice of a character set takes one more character.
+        r"\x1b[()*+#% ](?s:.)?",
+        r"\x1b[^\n\x1b]?",
+        r"[\x00-\x08\x0b-\x1f\x7f-\u{9f}\u{200b}-\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]",
+    ];
+    UNSEEN.get_or_init(|| Regex::new(&shapes.join("|")).ok()).as_ref()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Secrets that are known by their looks alone: well-known tokens, and private keys.
+//! Secrets that are known by their shape alone: well-known tokens, and private keys.
 //!
 //! A private key is found by its first and last line. Either may be missing from a text that was cut,
 //! so a key without an end is one up to [`KEY_BYTES_MAX`], and before an end that has no beginning
@@ -50,10 +50,10 @@ pub enum Mark {
     End(Range<usize>),
 }
 
-/// Where tokens stand in a text: by their own looks, or by those of their place.
+/// Where tokens are in a text: by their own shape, or by what is around them.
 pub fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
     let by_looks = token_shapes().into_iter().flat_map(|shapes| shapes.find_iter(text));
-    // Most texts have none of these, and need not wait until the places are compiled.
+    // Most texts have none of these, and do not pay for compiling the expression.
     let hinted = PLACE_HINTS.iter().any(|hint| text.contains(hint));
     let places = hinted.then(token_places).flatten();
     let by_place = places.into_iter().flat_map(|places| places.captures_iter(text));
@@ -136,7 +136,7 @@ fn key_shape() -> Option<&'static Regex> {
     SHAPE.get_or_init(|| Regex::new(shape).ok()).as_ref()
 }
 
-/// Shapes of tokens. Words are told apart by ASCII alone, which is quicker and finds no less.
+/// Shapes of tokens. Word boundaries are those of ASCII: that is faster, and finds as much.
 fn token_shapes() -> Option<&'static Regex> {
     static SHAPES: OnceLock<Option<Regex>> = OnceLock::new();
     SHAPES
@@ -171,8 +171,8 @@ fn token_shapes() -> Option<&'static Regex> {
         .as_ref()
 }
 
-/// Places where what stands there is a secret whatever it looks like: in front of the host of an
-/// address, behind the word that begins a header. What a shell or a template fills in is none.
+/// Places where any text is a secret: before the host in a URL, or after the name of a header. A
+/// variable of a shell or template is not one.
 fn token_places() -> Option<&'static Regex> {
     static PLACES: OnceLock<Option<Regex>> = OnceLock::new();
     PLACES

@@ -37,9 +37,9 @@ pub fn begun(lane: &str, isolation: Isolation) -> Event {
 }
 
 pub fn blocked(lane: &str, stage: Stage) -> Event {
-    let (why, fix) = ("something is wrong".to_owned(), "mend it".to_owned());
+    let refusal = piton_core::refusal::Refusal::new("wrong", "something is wrong").or("mend it");
     let (lane, base_branch) = (lane_path(lane), String::new());
-    Event::LaneBlocked(LaneBlocked { lane, stage, why, fix, base_branch })
+    Event::LaneBlocked(LaneBlocked { lane, stage, refusal, base_branch })
 }
 
 pub fn ready(lane: &str, tree: &str) -> Event {

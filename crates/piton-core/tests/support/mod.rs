@@ -2,8 +2,8 @@
 #![expect(dead_code, reason = "each test file uses its own part of this one")]
 
 use piton_core::event::{
-    Class, DriverAttached, Event, Facts, FileHash, LogRanges, Next, Outcome, ProtocolRef,
-    RunCreated, Shape, StepFinished, StepStarted,
+    Class, DriverAttached, Event, FileHash, Next, Outcome, ProtocolRef, RunCreated, Shape,
+    StepFinished, StepStarted,
 };
 use piton_core::hash::Sha;
 use piton_core::{Illegal, Millis, Plan, RunId, RunState, StepPath, Timestamp, apply};
@@ -59,39 +59,21 @@ pub fn started(plan: &Plan, step: &str, attempt: u32, inputs: Vec<FileHash>) -> 
     let step = path(step);
     let definition =
         plan.step(&step).map_or_else(|| Sha::of(b""), piton_core::plan::Step::definition);
-    Event::StepStarted(StepStarted {
-        step,
-        attempt,
-        definition,
-        inputs,
-        before: None,
-        tests_only: false,
-        secrets: Vec::new(),
-    })
+    Event::StepStarted(StepStarted { inputs, ..StepStarted::new(step, attempt, definition) })
 }
 
 pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileHash>) -> Event {
     Event::StepFinished(Box::new(StepFinished {
-        step: path(step),
-        attempt,
-        outcome,
         exit_code: Some(0),
-        signal: None,
         duration_ms: Millis(10),
-        logs: LogRanges::default(),
         artifacts,
-        inputs: None,
-        facts: Facts::default(),
-        after: None,
-        tests: Vec::new(),
-        stirred: false,
-        command: None,
-        retries_max: None,
+        ..StepFinished::new(path(step), attempt, outcome)
     }))
 }
 
 pub fn failed(class: Class, next: Next) -> Outcome {
-    Outcome::Failed { class, error: "exit code 1".to_owned(), lines: vec!["oh".to_owned()], next }
+    let (error, lines) = ("exit code 1".to_owned(), vec!["oh".to_owned()]);
+    Outcome::Failed { class, error, lines, budget: None, next }
 }
 
 pub fn interrupted() -> Outcome {

@@ -1,8 +1,10 @@
 //! How an attempt begins: its inputs and files are looked at, then its start is recorded.
 
 use piton_core::LanePath;
+use piton_core::decide::tested_onto;
 use piton_core::event::{Class, Event, StepStarted};
-use piton_core::lane::{Merge, Role, SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{Role, SnapshotRef, Stage};
+use piton_core::refusal::Refusal;
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -18,7 +20,7 @@ impl Driver<'_> {
         if self.hashes(&attempt.step, &patterns) {
             return Ok(false);
         }
-        if attempt.step.step == TESTS_STEP && self.catches_up(&attempt.step.lane())? {
+        if self.state.role(&attempt.step) == Role::Tests && self.catches_up(&attempt.step.lane())? {
             return Ok(true);
         }
         self.say_lacks(attempt);
@@ -40,7 +42,7 @@ impl Driver<'_> {
             Ok(before) => before,
             // No attempt is spent on a disk that is full.
             Err(why) => {
-                self.block_unsaved(&attempt.step.lane(), Stage::AfterLaneStart, &why)?;
+                self.block_unsaved(&attempt.step.lane(), Stage::AfterLaneStart, why)?;
                 return Ok(true);
             }
         };
@@ -70,10 +72,11 @@ impl Driver<'_> {
             return;
         }
         let work = self.work(&path);
-        let Some(rooms) = self.world.rooms().filter(|_| !work.isolation.is_in_place()) else {
+        let Some(workspaces) = self.world.workspaces().filter(|_| !work.isolation.is_in_place())
+        else {
             return;
         };
-        if let Some(text) = rooms.lacks(&path, &work.dir) {
+        if let Some(text) = workspaces.lacks(&path, &work.dir) {
             self.warn(text);
         }
     }
@@ -84,26 +87,23 @@ impl Driver<'_> {
     fn catches_up(&mut self, path: &LanePath) -> Result<bool> {
         let work = self.work(path);
         let Some(lane) = self.plan.lane(path).cloned() else { return Ok(false) };
-        // One that stayed on its branch because its tests were left out was put on nothing yet.
-        let started = work.base_sha.as_ref().filter(|_| lane.rules.merge == Merge::Queue);
-        let (Some(onto), Some(committed)) = (work.onto.as_ref().or(started), &work.committed)
-        else {
+        let (Some(onto), Some(committed)) = (tested_onto(&lane, &work), work.committed()) else {
             return Ok(false);
         };
-        if work.merging.is_some() || work.merged.is_some() || self.files.edited.contains(path) {
+        if self.files.edited.contains(path) {
             return Ok(false);
         }
-        if self.rooms()?.tip(&work.base_branch).is_none_or(|tip| tip == *onto) {
+        if self.workspaces()?.tip(&work.base_branch).is_none_or(|tip| tip == *onto) {
             return Ok(false);
         }
         self.commit()?;
-        // What can't be checkpointed is told when the tests begin.
+        // What can't be checkpointed is reported when the tests begin.
         let Ok(Some(present)) = self.snapshot(path, "before it is put on base") else {
             return Ok(false);
         };
         let strayed = present.head.as_ref().is_some_and(|head| *head != committed.commit);
         if strayed || present.tree != committed.tree {
-            let found = work.tests_found.as_ref().filter(|found| found.tree == committed.tree);
+            let found = work.tests.found.as_ref().filter(|found| found.tree == committed.tree);
             let Some(found) = found else { return Ok(false) };
             // All that differs is what the tests left; it stays in the snapshot of their attempt.
             if !matches!(self.take_out(path, found, &present), Ok(true)) {
@@ -130,8 +130,8 @@ impl Driver<'_> {
         {
             return false;
         }
-        let left = self.work(&path.lane()).tree;
-        // What can't be checkpointed is told when the attempt begins.
+        let left = self.work(&path.lane()).latest.tree;
+        // What can't be checkpointed is reported when the attempt begins.
         let now = self.snapshot(&path.lane(), &format!("before {attempt}")).ok().flatten();
         left.zip(now).is_some_and(|(left, now)| left != now.tree)
     }
@@ -141,7 +141,7 @@ impl Driver<'_> {
         &mut self,
         attempt: &Attempt,
         tests_only: bool,
-    ) -> Result<Option<SnapshotRef>, String> {
+    ) -> Result<Option<SnapshotRef>, Refusal> {
         if self.state.lane(&attempt.step.lane()).is_none_or(|l| l.work.is_none()) {
             return Ok(None);
         }

@@ -42,7 +42,7 @@ impl Clock {
         self.renewed = (self.read_at, self.awake);
     }
 
-    /// Whether the lease should be renewed: by the clock, which tells of a sleep, or by the time awake,
+    /// Whether the lease should be renewed: by the clock, which shows a suspend, or by the time awake,
     /// which goes on where the clock was set back.
     pub(super) fn heartbeat_is_due(&self) -> bool {
         let (at, awake) = self.renewed;

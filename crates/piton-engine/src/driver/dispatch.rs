@@ -20,9 +20,11 @@ impl Dispatch {
         &mut self,
         state: &RunState,
         attempt: &Attempt,
+        world: &mut dyn World,
     ) -> Option<Result<(), template::Error>> {
         let step = super::step_of(&self.live, state, &attempt.step)?;
-        let order = order::order(&self.live, state, step, attempt);
+        let given = world.dispatch(&self.live, state, attempt);
+        let order = order::order((&self.live, state), step, attempt, given);
         Some(order.map(|order| self.orders.push(order)))
     }
 

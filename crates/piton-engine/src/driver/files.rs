@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::lane::{OnRetry, SnapshotRef};
+use piton_core::refusal::Refusal;
 use piton_core::{LanePath, StepPath};
 
 use super::Driver;
@@ -41,11 +42,11 @@ impl Driver<'_> {
         &mut self,
         path: &LanePath,
         why: &str,
-    ) -> Result<Option<SnapshotRef>, String> {
+    ) -> Result<Option<SnapshotRef>, Refusal> {
         let Some(work) = self.state.lane(path).and_then(|l| l.work.as_deref()) else {
             return Ok(None);
         };
-        if !work.ready {
+        if !work.has_workspace() {
             return Ok(None);
         }
         let own = !work.isolation.is_in_place();
@@ -53,16 +54,16 @@ impl Driver<'_> {
         if let Some(fresh) = self.files.fresh.get(&dir) {
             return Ok(Some(fresh.clone()));
         }
-        let Some(rooms) = self.world.rooms() else {
+        let Some(workspaces) = self.world.workspaces() else {
             return Ok(None);
         };
-        let taken = rooms.snapshot(own.then_some(path), &dir, why, self.clock.at)?;
+        let taken = workspaces.snapshot(own.then_some(path), &dir, why, self.clock.at)?;
         self.files.fresh.insert(dir, taken.clone());
         Ok(Some(taken))
     }
 
     /// Takes a lane's files and branch back to what its first attempt found, where the plan says so.
-    pub(super) fn reset(&mut self, step: &StepPath) -> Result<(), String> {
+    pub(super) fn reset(&mut self, step: &StepPath) -> Result<(), Refusal> {
         let path = step.lane();
         let resets = self.plan.lane(&path).is_some_and(|l| {
             l.rules.on_retry == OnRetry::Reset && !l.rules.isolation.is_in_place()
@@ -73,9 +74,9 @@ impl Driver<'_> {
         let (true, Some((Some(before), (head, tree)))) = (resets, found) else { return Ok(()) };
         let dir = self.work(&path).dir;
         self.files.fresh.remove(&dir);
-        let Some(rooms) = self.world.rooms() else { return Ok(()) };
+        let Some(workspaces) = self.world.workspaces() else { return Ok(()) };
         let stood = (head.as_deref(), tree.as_deref());
-        if let Some(text) = rooms.reset(&path, &dir, &before, stood, self.clock.at)? {
+        if let Some(text) = workspaces.reset(&path, &dir, &before, stood, self.clock.at)? {
             self.warn(text);
         }
         Ok(())
@@ -83,9 +84,9 @@ impl Driver<'_> {
 
     /// Whether a lane has other files than a driver before this one committed: a person changed them.
     pub(super) fn was_edited(&mut self, path: &LanePath) -> Result<bool> {
-        let Some(committed) = self.work(path).committed else { return Ok(false) };
+        let Some(committed) = self.work(path).committed().cloned() else { return Ok(false) };
         self.commit_before_files()?;
-        // What can't be checkpointed is told when the lane is put on base.
+        // What can't be checkpointed is reported when the lane is rebased.
         let Ok(Some(present)) = self.snapshot(path, "before it is put on base") else {
             return Ok(false);
         };
@@ -101,7 +102,7 @@ impl Driver<'_> {
             return Ok(());
         }
         let stale = match crate::resume::stale_inputs(&self.plan, &self.state, self.world) {
-            // A signal came before all were hashed, and is told next.
+            // A signal came before all were hashed; it is handled next.
             Err(Error::Interrupted(_)) => return Ok(()),
             other => other?,
         };

@@ -1,7 +1,8 @@
 //! Requests of other processes, turned into events by the one who may append.
 
 use piton_core::event::RunAborted;
-use piton_core::request::{self, Request};
+use piton_core::refusal::Refusal;
+use piton_core::request::{self, Reply, Request};
 use piton_core::{Event, Timestamp};
 use piton_formats::codec;
 
@@ -9,7 +10,7 @@ use super::Driver;
 use super::stop::Abort;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::store::{REFUSED, describe};
+use crate::store::describe;
 
 impl Driver<'_> {
     /// Takes what is new in the inbox; cheap when nothing is.
@@ -35,7 +36,7 @@ impl Driver<'_> {
             }
             let answer = match wish {
                 Ok(Request::Abort { .. }) if self.stop.abort.is_some() => {
-                    format!("{REFUSED}the run is being ended already")
+                    refused("the run is already being ended")
                 }
                 Ok(Request::Abort { cancel, message }) => {
                     let event = RunAborted { by: asked.from.clone(), message, cancel };
@@ -44,7 +45,7 @@ impl Driver<'_> {
                     continue;
                 }
                 Ok(Request::Archive) => {
-                    format!("{REFUSED}the run is driven by this process; abort it first")
+                    refused("the run is driven by this process; abort it first")
                 }
                 // Whoever killed it asked after that: this waits until the loss is known.
                 Ok(request) if approves(&request) && self.world.has_lost_keeper() => {
@@ -52,10 +53,10 @@ impl Driver<'_> {
                     continue;
                 }
                 Ok(request) => match self.doubts(&asked, &request) {
-                    Some(why) => format!("{REFUSED}{why}"),
+                    Some(why) => refused(why),
                     None => self.carry_out(&request, &asked.from, Timestamp(asked.at))?,
                 },
-                Err(error) => format!("{REFUSED}{error}"),
+                Err(error) => refused(error.to_string()),
             };
             self.observer.note(&Note::Request { answer: answer.clone() });
             self.run.answers.push((asked.id, answer));
@@ -82,7 +83,7 @@ impl Driver<'_> {
         Ok(!self.run.answers.is_empty() || self.stop.abort.is_some() != aborting)
     }
 
-    fn carry_out(&mut self, request: &Request, by: &str, asked: Timestamp) -> Result<String> {
+    fn carry_out(&mut self, request: &Request, by: &str, asked: Timestamp) -> Result<Reply> {
         match request::turn(&self.state, request, by) {
             Ok(events) => {
                 let (words, now) = (describe(&events), self.clock.at);
@@ -96,11 +97,16 @@ impl Driver<'_> {
                     }
                     self.record(event)?;
                 }
-                Ok(words)
+                Ok(Reply::Done(words))
             }
-            Err(refusal) => Ok(format!("{REFUSED}{refusal}")),
+            Err(refused) => Ok(Reply::Refused(refused.into())),
         }
     }
+}
+
+/// The reply to a request that is not carried out.
+pub(super) fn refused(why: impl Into<String>) -> Reply {
+    Reply::Refused(Refusal::new("refused", why))
 }
 
 fn approves(request: &Request) -> bool {

@@ -1,21 +1,23 @@
-//! What a driver does for lanes beside their steps: begin, make room, commit, rebase, merge, remove.
+//! What a driver does for lanes beside their steps: begin, make a workspace, commit, rebase, merge, remove.
 
-use piton_core::decide::{LaneAct, Unmet, unmet};
+use piton_core::decide::{self, LaneAct, validation};
 use piton_core::event::{
-    Event, LaneBegun, LaneBlocked, LaneMerged, LaneRebased, LaneRemoved, MergeIntended,
-    MergeMissed, MergedBy, StepProven,
+    Event, LaneBegun, LaneBlocked, LaneKept, LaneMerged, LaneRebased, MergeIntended, MergeMissed,
+    MergedBy, StepProven,
 };
-use piton_core::lane::{LaneRules, Stage, TESTS_STEP};
-use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX, base_moved};
+use piton_core::lane::{LaneRules, Role, Stage};
+use piton_core::lane_state::{Conflict, LaneWork, base_moved};
 use piton_core::plan::{Lane, Step};
 use piton_core::state::LaneState;
-use piton_core::{LanePath, RunState, StepPath};
+use piton_core::text::short;
+use piton_core::unmet::{Unmet, unmet};
+use piton_core::{LanePath, RunState, StepPath, refusals};
 
 use super::tallies::exceeds;
-use super::tested::has_tests_step;
 use super::{Drive, Driver};
 use crate::error::{Error, Result};
-use crate::world::{Begin, Merging, Rebase, Refusal, Removed, Room, Rooms, World};
+use crate::world::{Begin, MadeWorkspace, Merging, Rebase, Removed, Workspaces, World};
+use piton_core::refusal::Refusal;
 
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
 const ACTS_MAX: u32 = 1_000;
@@ -27,15 +29,12 @@ impl Driver<'_> {
         let is_inherited = act == LaneAct::Rebase && !self.tallies.acts.contains_key(path);
         let act = if is_inherited && self.was_edited(path)? { LaneAct::Commit } else { act };
         if act != LaneAct::CheckPullRequest && exceeds(&mut self.tallies.acts, path, ACTS_MAX) {
-            let refusal = Refusal {
-                why: format!("it came no further with {ACTS_MAX} acts, the last to {act:?}"),
-                fix: "this is a mistake of piton's; look at its worktree, then resume".into(),
-            };
+            let refusal = refusals::no_progress(ACTS_MAX, &format!("{act:?}"));
             return self.block(path, Stage::PrePr, refusal);
         }
         match act {
             LaneAct::Begin => self.begin_lane(path, &lane),
-            LaneAct::MakeRoom => self.make_room(path, &lane),
+            LaneAct::MakeWorkspace => self.make_workspace(path, &lane),
             LaneAct::Prove => self.prove(path),
             LaneAct::Commit => self.commit_lane(path, &lane),
             LaneAct::Rebase => self.rebase(path, &lane),
@@ -56,8 +55,8 @@ impl Driver<'_> {
         }
     }
 
-    pub(super) fn rooms(&mut self) -> Result<&mut dyn Rooms> {
-        rooms_of(self.world)
+    pub(super) fn workspaces(&mut self) -> Result<&mut dyn Workspaces> {
+        workspaces_of(self.world)
     }
 
     /// The lane's work; lane acts are only decided for lanes that have some.
@@ -67,53 +66,35 @@ impl Driver<'_> {
     }
 
     pub(super) fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
-        let (lane, why, fix) = (path.clone(), refusal.why, refusal.fix);
+        let lane = path.clone();
         let begun = self.state.lane(path).and_then(|l| l.work.as_ref());
         let mut base_branch = String::new();
         if begun.is_none_or(|work| work.base_branch.is_empty()) {
-            let named = self.world.rooms().and_then(|rooms| rooms.base_branch(&self.state));
+            let named =
+                self.world.workspaces().and_then(|workspaces| workspaces.base_branch(&self.state));
             base_branch = named.unwrap_or_default();
         }
-        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix, base_branch }))
+        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, refusal, base_branch }))
     }
 
     /// Says of lanes that were chosen without what they need what that is.
     pub(super) fn refuse_unmet(&mut self) -> Result<()> {
         for Unmet { lane, why, first } in unmet(&self.plan, &self.state, &self.options.limits) {
-            let run = self.run.id();
-            let fix = format!("`piton resume {run} {first}` does that, `piton resume {run}` all");
-            self.block(&lane, Stage::BeforeLaneStart, Refusal { why, fix })?;
+            let refusal = refusals::needs_unmet(self.run.id(), why, &first);
+            self.block(&lane, Stage::BeforeLaneStart, refusal)?;
         }
         Ok(())
     }
 
     /// Why a lane does not begin, whatever its workspace says.
     fn refused_beginning(&self, path: &LanePath, lane: &Lane) -> Option<Refusal> {
-        let run = self.run.id();
-        if lane.is_unknown() {
-            return Some(Refusal {
-                why: "what it does is not known: the run was imported without its plan".to_owned(),
-                fix: format!(
-                    "give the run up with `piton abort {run} --cancel`, then import it anew, with \
-                     `--plan` and the plan that has the lane, and resume that"
-                ),
-            });
-        }
-        let Drive::Run(gates) = &self.drive else { return None };
-        if let Some(open) = gates.open.get(path).filter(|open| !open.is_empty()) {
-            return Some(Refusal {
-                why: format!("open gates: {}", open.join(", ")),
-                fix: "close them in the phase document (`- [x]`), then resume".to_owned(),
-            });
-        }
-        let doubted = gates.doubted.get(path).filter(|doubted| !doubted.is_empty())?;
-        Some(Refusal {
-            why: format!("ticked while steps may have been at work: {}", doubted.join(", ")),
-            fix: format!(
-                "a step may have done it; see that it is right, then `piton resume {run} \
-                 --accept-gates`"
-            ),
-        })
+        let none = Vec::new();
+        let (open, doubted) = match &self.drive {
+            Drive::Run(gates) => (gates.open.get(path), gates.doubted.get(path)),
+            _ => (None, None),
+        };
+        let (open, doubted) = (open.unwrap_or(&none), doubted.unwrap_or(&none));
+        decide::refused_beginning(self.run.id(), lane, open, doubted)
     }
 
     fn begin_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
@@ -127,8 +108,8 @@ impl Driver<'_> {
         if lanes.any(|lane| !lane.rules.provides.is_empty()) {
             self.write_views();
         }
-        let begin = match self.world.rooms() {
-            Some(rooms) => rooms.begin(path, &lane.rules, &self.state)?,
+        let begin = match self.world.workspaces() {
+            Some(workspaces) => workspaces.begin(path, &lane.rules, &self.state)?,
             None => without_repository(path, &lane.rules, &self.state),
         };
         match begin {
@@ -141,7 +122,7 @@ impl Driver<'_> {
                     self.files.fresh.insert(String::new(), snapshot.clone());
                 }
                 let isolated = !begun.isolation.is_in_place();
-                self.validate_anew(path, &begun)?;
+                self.outdate_validation(path, &begun)?;
                 self.record(Event::LaneBegun(begun))?;
                 // The point before anything is created must be durable before it is.
                 if isolated { self.commit() } else { Ok(()) }
@@ -149,12 +130,12 @@ impl Driver<'_> {
         }
     }
 
-    fn make_room(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+    fn make_workspace(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         let work = self.work(path);
-        match self.rooms()?.make_room(path, &lane.rules, &work)? {
-            Room::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
-            Room::Ready(ready) => {
+        match self.workspaces()?.make_workspace(path, &lane.rules, &work)? {
+            MadeWorkspace::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
+            MadeWorkspace::Ready(ready) => {
                 if !ready.note.is_empty() {
                     self.warn(format!("{path}: {}", ready.note));
                 }
@@ -169,8 +150,8 @@ impl Driver<'_> {
     /// Takes a lane's current step for done.
     fn prove(&mut self, path: &LanePath) -> Result<()> {
         let Some(step) = self.current(path) else { return Ok(()) };
-        let tests = step.step == TESTS_STEP;
-        let tree = self.work(path).tree.filter(|_| tests).unwrap_or_default();
+        let tests = self.state.role(&step) == Role::Tests;
+        let tree = self.work(path).latest.tree.filter(|_| tests).unwrap_or_default();
         self.proven(step, tree)
     }
 
@@ -185,19 +166,16 @@ impl Driver<'_> {
         if let Some(refusal) = self.outrun(path) {
             return self.block(path, Stage::PrePr, refusal);
         }
-        match self.rooms()?.rebase(path, &work)? {
+        match self.workspaces()?.rebase(path, &work)? {
             Rebase::Done { onto, commit, tree } => {
-                let proven = work.proven(&lane.tests(), &tree);
-                let short = onto.chars().take(10).collect::<String>();
+                let untested = decide::must_test(lane, &work, &tree);
+                let reason = format!("it was rebased onto {}", short(&onto));
                 let event = LaneRebased { lane: path.clone(), onto, commit, tree };
                 self.record(Event::LaneRebased(event))?;
-                if !proven && has_tests_step(lane) {
-                    self.run_tests_again(path, &format!("its work was put on {short}"))?;
-                }
-                Ok(())
+                if untested { self.run_tests_again(path, &reason) } else { Ok(()) }
             }
             Rebase::Conflict { onto, head, files } => {
-                self.reopen_conflict(path, lane, files, (onto, head))
+                self.reopen_conflict(path, files, Conflict { onto, head })
             }
             Rebase::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
@@ -205,18 +183,15 @@ impl Driver<'_> {
 
     fn merge(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         let work = self.work(path);
-        let Some(committed) = &work.committed else { return Ok(()) };
-        if work.merging.is_none()
-            && !work.proven(&lane.tests(), &committed.tree)
-            && has_tests_step(lane)
-        {
+        let Some(committed) = work.committed() else { return Ok(()) };
+        if work.merging().is_none() && decide::must_test(lane, &work, &committed.tree) {
             let reason = "the tests have not passed on the tree to be merged";
             return self.run_tests_again(path, reason);
         }
         if let Err(why) = self.clear_retest(path, &work)? {
-            return self.block_unsaved(path, Stage::PrePr, &why);
+            return self.block_unsaved(path, Stage::PrePr, why);
         }
-        let intent = match (&work.merging, &work.onto) {
+        let intent = match (work.merging(), work.onto()) {
             (Some(intent), _) => intent.clone(),
             (None, Some(onto)) => MergeIntended {
                 lane: path.clone(),
@@ -226,18 +201,18 @@ impl Driver<'_> {
             },
             (None, None) => return Ok(()),
         };
-        if work.merging.is_none() {
-            if let Some(refusal) = self.rooms()?.may_merge(&intent)? {
+        if work.merging().is_none() {
+            if let Some(refusal) = self.workspaces()?.may_merge(&intent)? {
                 return self.block(path, Stage::PrePr, refusal);
             }
             self.record(Event::MergeIntended(intent.clone()))?;
         }
         self.commit()?;
-        match self.rooms()?.merge(&intent)? {
+        match self.workspaces()?.merge(&intent)? {
             Merging::Done(note) => {
                 // Tasks go into their lane one after the other: that it moves is nothing to tell.
-                let whole = self.state.lane(path).is_some_and(|l| l.task.is_none());
-                let moved = work.started_from().filter(|_| whole);
+                let is_task = self.state.lane(path).is_some_and(|l| l.task.is_some());
+                let moved = work.started_from().filter(|_| !is_task);
                 let moved =
                     moved.and_then(|from| base_moved(&work.base_branch, from, &intent.from));
                 let notes: Vec<String> =
@@ -248,7 +223,7 @@ impl Driver<'_> {
             Merging::Moved { found, by_runs } => {
                 let lane = path.clone();
                 self.record(Event::MergeMissed(MergeMissed { lane, found, by_runs }))?;
-                // Told before what follows from it.
+                // Reported before what follows from it.
                 self.commit()?;
                 match self.outrun(path) {
                     Some(refusal) => self.block(path, Stage::PrePr, refusal),
@@ -261,11 +236,7 @@ impl Driver<'_> {
 
     /// Why a lane that base outran too often goes no further by itself.
     fn outrun(&self, path: &LanePath) -> Option<Refusal> {
-        let rounds_max = self.options.merge_rounds.unwrap_or(MERGE_ROUNDS_MAX);
-        (self.work(path).rounds > rounds_max).then(|| Refusal {
-            why: format!("base moved {rounds_max} times while it was being merged"),
-            fix: "resume when base is quiet".to_owned(),
-        })
+        decide::over_rounds(&self.work(path), self.options.merge_rounds)
     }
 
     pub(super) fn merged(
@@ -285,23 +256,23 @@ impl Driver<'_> {
         for step in open {
             self.proven(step, String::new())?;
         }
-        self.validate_again(path)
+        let reason = format!("base changed with {path}");
+        let stale = validation::outdated_by(&self.state, path);
+        stale.into_iter().try_for_each(|step| self.run_again(step, &*reason))
     }
 
     pub(super) fn remove(&mut self, path: &LanePath) -> Result<()> {
         self.commit()?;
         let (work, at) = (self.work(path), self.clock.at);
         let artifacts = self.state.lane(path).map_or(Vec::new(), LaneState::artifacts);
-        let removed = match self.rooms()?.remove(path, &work, &artifacts, at) {
+        let removed = match self.workspaces()?.remove(path, &work, &artifacts, at) {
             Ok(removed) => removed,
-            Err(Error::World(why)) if work.dropped => {
-                let fix = "put that right, then `piton resume`".to_owned();
-                return self.block(path, Stage::AfterLaneStart, Refusal { why, fix });
+            Err(Error::World(why)) if work.is_dropped() => {
+                return self.block(path, Stage::AfterLaneStart, why);
             }
             Err(Error::World(why)) => {
                 self.warn(format!("{path}: its worktree could not be removed: {why}"));
-                let (lane, branch_stays) = (path.clone(), true);
-                LaneRemoved { lane, snapshot: None, branch_head: None, branch_stays }.into()
+                return self.record(Event::LaneKept(LaneKept { lane: path.clone(), refusal: why }));
             }
             Err(error) => return Err(error),
         };
@@ -314,19 +285,14 @@ impl Driver<'_> {
     }
 }
 
-/// Why no lane works in a worktree.
-const NO_REPOSITORY: &str = "lanes in worktrees need a git repository";
-
-pub(super) fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
-    world.rooms().ok_or_else(|| Error::World(NO_REPOSITORY.to_owned()))
+pub(super) fn workspaces_of(world: &mut dyn World) -> Result<&mut dyn Workspaces> {
+    world.workspaces().ok_or_else(|| Error::World(refusals::no_repository()))
 }
 
 /// How a lane begins where nothing can be snapshotted: in place, and nothing can be taken back.
 fn without_repository(lane: &LanePath, rules: &LaneRules, state: &RunState) -> Begin {
     if !rules.isolation.is_in_place() {
-        let fix = "`git init`, or let the lane work in place (`isolation = \"in-place\"`)";
-        let (why, fix) = (NO_REPOSITORY.to_owned(), fix.to_owned());
-        return Begin::Refused(Refusal { why, fix });
+        return Begin::Refused(refusals::no_repository());
     }
     Begin::Ready(Box::new(LaneBegun {
         lane: lane.clone(),

@@ -56,7 +56,7 @@ impl Driver<'_> {
     }
 
     /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent
-    /// edits what it was given, and is no reason to run it again.
+    /// edits what it was given, and is not a reason to run it again.
     pub(super) fn changed_inputs(&mut self, step: &Step, ended: &Ended) -> Option<Vec<FileHash>> {
         if step.inputs.is_empty() {
             return None;

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use piton_core::decide::worker;
+use piton_core::decide;
 use piton_core::event::{
     Class, Event, Facts, FileHash, Next, Outcome, PullRequestOpened, StepFinished,
 };
-use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
-use piton_core::lane::{Role, TRIED};
+use piton_core::failure::{self, Classified, LINES_PASSED_ON, LINES_READ, Remains};
+use piton_core::lane::Role;
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
-use piton_core::{LanePath, Millis, shell};
+use piton_core::{Millis, shell};
 
 use super::Driver;
 use super::left::Unsealed;
@@ -21,7 +21,7 @@ use crate::world::{Attempt, Cause, Ended};
 
 /// `SIGKILL`: sent by nobody's program on purpose, but by people, the kernel and falling machines.
 const SIGKILL: i32 = 9;
-/// Longest note of a step that is kept; cut here, because half a secret is no longer known as one.
+/// Longest note of a step that is kept; cut here, because half a secret is not recognized.
 const NOTE_CHARS_MAX: usize = 2000;
 /// How a shell reports that its child was killed.
 const EXIT_KILLED: i32 = 137;
@@ -46,6 +46,7 @@ impl Driver<'_> {
         let withheld = self.withheld(&ended.attempt);
         if let Some(why) = &withheld {
             (reported.artifacts, reported.problem) = (Vec::new(), Some(why.clone()));
+            reported.trying = None;
             reported.facts.notes = vec![why.clone()];
         }
         let hashes = self.hashes_for(ended, &step, &reported.artifacts);
@@ -67,7 +68,7 @@ impl Driver<'_> {
         let mut artifacts = Vec::new();
         let begun_as = self.state.step(&ended.attempt.step).and_then(|s| s.definition.clone());
         let outcome = match ended.cause {
-            // Begun under an earlier plan: whatever came of it is no evidence for the step of now.
+            // It began under an earlier plan: its result is not evidence for the step as it is now.
             Cause::Exited if begun_as != Some(step.definition()) => Outcome::Interrupted {
                 why: "its definition in the plan changed since it began".to_owned(),
             },
@@ -92,9 +93,9 @@ impl Driver<'_> {
             Cause::Exited if was_killed(ended) => {
                 self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
             }
-            Cause::Exited if self.ended_with_driver(ended) => {
-                Outcome::Interrupted { why: "it was told to go, as its driver was".to_owned() }
-            }
+            Cause::Exited if self.ended_with_driver(ended) => Outcome::Interrupted {
+                why: "a signal asked it to end, as it did its driver".to_owned(),
+            },
             Cause::Exited => {
                 let in_test = ended.part > 0 || matches!(step.work, Work::Tests(_));
                 let what = if in_test { "the test failed: " } else { "" };
@@ -122,8 +123,8 @@ impl Driver<'_> {
                 Outcome::Interrupted { why: self.stop.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
             }
         };
-        let mut facts = self.redacted(reported.facts);
-        let tried = self.tried(&step, &ended.attempt, &mut facts);
+        let facts = self.redacted(reported.facts);
+        let tried = self.tried(&step, &ended.attempt, reported.trying);
         let inputs = match outcome {
             Outcome::Succeeded => self.changed_inputs(&step, ended),
             _ => self.left_changed(&step, &ended.attempt),
@@ -146,14 +147,14 @@ impl Driver<'_> {
         } else {
             "were set when it ran and are"
         };
-        let told = || {
+        let words = || {
             format!(
                 "{} {verb} not known now, so nothing that it said is copied; `piton log {run} --step \
                  {step} --attempt {number}` shows its log",
                 names.join(", ")
             )
         };
-        (!names.is_empty()).then(told)
+        (!names.is_empty()).then(words)
     }
 
     /// Records that an attempt could not be started.
@@ -162,12 +163,17 @@ impl Driver<'_> {
             return Ok(());
         }
         let error = self.redact(error);
-        let outcome =
-            Outcome::Failed { class: Class::Input, error, lines: Vec::new(), next: Next::Fail };
+        let outcome = Outcome::Failed {
+            class: Class::Input,
+            error,
+            lines: Vec::new(),
+            budget: None,
+            next: Next::Fail,
+        };
         self.finish(attempt, outcome, Remainder::default())
     }
 
-    /// Records that an attempt was lost with those who held it.
+    /// Records that an attempt was lost with its keeper.
     pub(super) fn lost(&mut self, attempt: &Attempt, why: String) -> Result<()> {
         if !self.is_running(attempt) {
             return Ok(());
@@ -190,14 +196,15 @@ impl Driver<'_> {
         let most = self.plan.budgets.restarts;
         if exceeds(&mut self.tallies.restarts, &attempt.step, most) {
             let error = format!("{why}; the budget restarts is used up ({most})");
+            let (class, budget) = (Class::Budget, Some("restarts".to_owned()));
             let lines = Vec::new();
-            return Outcome::Failed { class: Class::Budget, error, lines, next: Next::Fail };
+            return Outcome::Failed { class, error, lines, budget, next: Next::Fail };
         }
         Outcome::Interrupted { why }
     }
 
     fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
-        let lines = self.world.tail(ended, LINES_LOOKED_AT, &self.options.redactor);
+        let lines = self.world.tail(ended, LINES_READ, &self.options.redactor);
         let mut classified = match class {
             Class::Command => failure::classify(
                 Remains {
@@ -213,7 +220,7 @@ impl Driver<'_> {
         if step.role == Role::PullRequest && classified.class == Class::Command {
             classified.class = Class::PullRequest;
         }
-        let step = Step { retries: self.retries_left(&ended.attempt.step, step), ..step.clone() };
+        let step = Step { retries: self.retries_left(&ended.attempt, step), ..step.clone() };
         let next = self.state.step(&ended.attempt.step).map_or(Next::Fail, |state| {
             if step.role == Role::Tests && matches!(classified.class, Class::Test | Class::Timeout)
             {
@@ -223,20 +230,21 @@ impl Driver<'_> {
         });
         let mut error = self.redact(error);
         let state = self.state.step(&ended.attempt.step);
-        let budget = state.filter(|_| !matches!(next, Next::Wait { .. })).and_then(|state| {
+        let ended_by = state.filter(|_| !matches!(next, Next::Wait { .. })).and_then(|state| {
             failure::ended_by(&self.plan.budgets, state, classified, self.clock.at)
         });
-        if let Some(budget) = budget {
-            let _ = write!(error, "; {budget}");
+        if let Some(ended) = &ended_by {
+            let _ = write!(error, "; {ended}");
         }
+        let budget = ended_by.map(|ended| ended.budget().to_owned());
         let mut lines = self.withheld(&ended.attempt).map_or(lines, |why| vec![why]);
         if lines.is_empty() {
-            // An attempt that said nothing is told of by what the run did around it.
+            // An attempt without output is described by what the run did around it.
             let lane = ended.attempt.step.lane();
             lines = self.world.views().map(|views| views.recent(&lane)).unwrap_or_default();
         }
-        lines.drain(..lines.len().saturating_sub(LINES_TOLD));
-        Outcome::Failed { class: classified.class, error, lines, next }
+        lines.drain(..lines.len().saturating_sub(LINES_PASSED_ON));
+        Outcome::Failed { class: classified.class, error, lines, budget, next }
     }
 
     fn redacted(&self, mut facts: Facts) -> Facts {
@@ -246,17 +254,11 @@ impl Driver<'_> {
         facts
     }
 
-    /// The command that an attempt to open a pull request tried last; its script says so in notes, which
-    /// are for nobody else.
-    fn tried(&self, step: &Step, attempt: &Attempt, facts: &mut Facts) -> Option<String> {
-        if step.role != Role::PullRequest {
-            return None;
-        }
-        let tried = facts.notes.iter().rev().find_map(|note| note.strip_prefix(TRIED));
-        let tried = tried.map(str::to_owned);
-        facts.notes.retain(|note| !note.starts_with(TRIED));
+    /// The command that an attempt to open a pull request ran last.
+    fn tried(&self, step: &Step, attempt: &Attempt, trying: Option<String>) -> Option<String> {
+        let trying = trying.filter(|_| step.role == Role::PullRequest)?;
         let work = self.state.lane(&attempt.step.lane())?.work.as_deref()?;
-        Some(shell::filled(&tried?, &of_lane(&self.state, work)))
+        Some(shell::filled(&self.redact(&trying), &of_lane(&self.state, work)))
     }
 
     fn finish(
@@ -275,7 +277,7 @@ impl Driver<'_> {
                 );
             }
             Err(why) => {
-                outcome = self.without_checkpoint(attempt, outcome, &why);
+                outcome = self.without_checkpoint(attempt, outcome, &why.to_string());
                 None
             }
         };
@@ -288,13 +290,15 @@ impl Driver<'_> {
                     let tried = rest.tried.clone();
                     command =
                         Some(tried.unwrap_or_else(|| step.command(ended.map_or(0, |e| e.part))));
-                    retries_max = Some(self.retries_of(&attempt.step.lane(), step));
+                    let (lane, asked) = (attempt.step.lane(), self.options.retries);
+                    retries_max =
+                        Some(decide::retries_max(&self.plan, &self.state, &lane, step, asked));
                 }
                 _ => {}
             }
         }
-        let stirred =
-            !tests.is_empty() && self.are_stirred(attempt, ended.and_then(|e| e.part_began));
+        let changed_by_tests =
+            !tests.is_empty() && self.are_files_changed(attempt, ended.and_then(|e| e.part_began));
         self.record(Event::StepFinished(Box::new(StepFinished {
             step: attempt.step.clone(),
             attempt: attempt.number,
@@ -308,7 +312,7 @@ impl Driver<'_> {
             facts: rest.facts,
             after,
             tests,
-            stirred,
+            changed_by_tests,
             command: command.map(|c| self.redact(&c)),
             retries_max,
         })))?;
@@ -319,27 +323,25 @@ impl Driver<'_> {
 
     /// Whether the files of a lane changed while the tests that follow an attempt's work ran. What the
     /// step found that is all tests is on record.
-    fn are_stirred(&mut self, attempt: &Attempt, began: Option<i64>) -> bool {
+    fn are_files_changed(&mut self, attempt: &Attempt, began: Option<i64>) -> bool {
         let work = self.state.lane(&attempt.step.lane()).and_then(|l| l.work.as_ref());
         let own = work.filter(|w| !w.isolation.is_in_place()).map(|w| w.dir.clone());
         let tests = self.planned(&attempt.step).is_some_and(|s| s.role == Role::Tests);
         let (Some(dir), false) = (own, tests) else { return false };
-        let Some(rooms) = self.world.rooms() else { return false };
-        began.is_none_or(|at| rooms.changed_since(&dir, at))
+        let Some(workspaces) = self.world.workspaces() else { return false };
+        began.is_none_or(|at| workspaces.changed_since(&dir, at))
     }
 
-    /// The retries of a step; those of a lane's tests are the retries of its work.
-    fn retries_of(&self, path: &LanePath, step: &Step) -> u32 {
-        let lane = self.plan.lane(path).filter(|_| step.role == Role::Tests);
-        let works = lane.and_then(|lane| Some(&lane.steps[worker(lane)?]));
-        self.retries_in(path, works.unwrap_or(step))
+    fn retries_left(&self, attempt: &Attempt, step: &Step) -> u32 {
+        let asked = self.options.retries;
+        decide::retries_left(&self.plan, &self.state, &attempt.step, step, asked)
     }
 
     fn has_records(&self, attempt: &Attempt) -> bool {
         self.state.lane(&attempt.step.lane()).is_some_and(|l| l.work.is_some())
     }
 
-    /// An outcome whose files can't be held. A success without them is none.
+    /// An outcome whose files can't be checkpointed. A success without them is none.
     fn without_checkpoint(&mut self, attempt: &Attempt, outcome: Outcome, why: &str) -> Outcome {
         let why = self.redact(&format!("its files could not be checkpointed: {why}"));
         self.warn(format!("{}: {why}", attempt.step));
@@ -353,9 +355,8 @@ impl Driver<'_> {
         let Some(state) = self.state.step(&ended.attempt.step) else { return Ok(()) };
         match (step.role, state.progress) {
             (Role::Tests, Progress::Waiting { class: Class::Test | Class::Timeout, .. }) => {
-                let Some(lane) = self.plan.lane(&path).cloned() else { return Ok(()) };
                 let Some(failed) = state.failure_context.last().cloned() else { return Ok(()) };
-                self.reopen(&path, &lane, failed.class, failed.error, failed.lines)
+                self.reopen(&path, (failed.class, failed.error, failed.lines), None)
             }
             (Role::PullRequest, Progress::Done) => {
                 let url = self.world.answer(ended, &self.options.redactor).filter(|_| !withheld);
@@ -366,10 +367,10 @@ impl Driver<'_> {
         }
     }
 
-    /// What follows a failed test of a whole lane: its work goes on, while a retry is left.
+    /// What follows a failed test of a lane: its work continues while a retry is left.
     fn next_of_tests(&self, ended: &Ended) -> Next {
         let path = ended.attempt.step.lane();
-        let reopens = self.plan.lane(&path).and_then(|lane| self.reopens(&path, lane));
+        let reopens = decide::reopening(&self.plan, &self.state, &path, self.options.retries);
         if reopens.is_some() { Next::Retry { at: self.clock.at } } else { Next::Fail }
     }
 }

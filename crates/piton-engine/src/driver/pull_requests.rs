@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use piton_core::event::MergedBy;
-use piton_core::lane::PULL_REQUEST_STEP;
-use piton_core::plan::Lane;
-use piton_core::{LanePath, Timestamp};
+use piton_core::lane::Role;
+use piton_core::{LanePath, Timestamp, remedy};
 
 use super::Driver;
 use crate::error::Result;
+use crate::world::PullRequest;
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
-/// Most characters that are told of what a command says about a pull request.
+/// Most characters that are recorded of what a command prints about a pull request.
 const SAID_CHARS_MAX: usize = 200;
 
 #[derive(Default)]
@@ -34,44 +34,50 @@ impl Driver<'_> {
     pub(super) fn check_pull_request(&mut self, path: &LanePath) -> Result<()> {
         self.commit()?;
         let work = self.work(path);
-        if let Some(note) = self.rooms()?.is_merged(path, &work)? {
-            let to = work.committed.map(|c| c.commit);
-            // Where base stood then: what needs the lane can tell whether somebody pulled since.
-            let from = self.rooms()?.tip(&work.base_branch);
-            return self.merged(path, MergedBy::PullRequest, from, to, &note);
-        }
+        let said = match self.workspaces()?.pull_request(path, &work)? {
+            PullRequest::Merged(note) => {
+                let to = work.committed().map(|c| c.commit.clone());
+                // Where base stood then: what needs the lane can tell whether somebody pulled since.
+                let from = self.workspaces()?.tip(&work.base_branch);
+                return self.merged(path, MergedBy::PullRequest, from, to, &note);
+            }
+            PullRequest::Open(said) => said.unwrap_or_default(),
+        };
         self.options.limits.unmerged.push(path.clone());
         let at = self.clock.at;
         // Counted from the answer: a command that takes longer than the rest between two looks
         // would be asked again and again, and the driver would never leave.
         self.pull_requests.checked_at = Some(at.max(self.world.now()));
-        let lacking = self.rooms()?.not_requested(path, &work, at)?;
+        let lacking = self.workspaces()?.not_requested(path, &work, at)?;
         if let Some(text) = lacking
             && is_news(&mut self.pull_requests.lacking, path, &text)
         {
             self.warn(text);
         }
-        let said = self.rooms()?.why_unmerged().unwrap_or_default();
         let said: String = self.redact(&said).chars().take(SAID_CHARS_MAX).collect();
         if said.is_empty() || !is_news(&mut self.pull_requests.unmerged, path, &said) {
             return Ok(());
         }
         let (run, url) = (self.run.id(), work.pull_request.unwrap_or_default());
-        let asks = |l: &Lane| l.steps.iter().any(|s| s.id == PULL_REQUEST_STEP);
-        let next = if self.plan.lane(path).is_some_and(asks) {
-            format!(
-                "reopen it, or open another with `piton retry {run} {path}/{PULL_REQUEST_STEP} \
-                 --again`, then `piton resume {run}`"
-            )
+        let asks = self.state.lane(path).and_then(|lane| lane.step_for(Role::PullRequest));
+        let next = if let Some(step) = asks {
+            let step = &step.id;
+            remedy![
+                Words "reopen it, or open another with ",
+                Piton "retry {run} {path}/{step} --again",
+                Words ", then run ",
+                Piton "resume {run}",
+            ]
         } else {
             // Another tool opened it, if there is one.
-            format!("when {} contains its commit, `piton resume {run}`", work.base_branch)
+            let base = &work.base_branch;
+            remedy![Words "when {base} contains its commit, run ", Piton "resume {run}"]
         };
-        self.warn(format!(
-            "{path}: pull request {url} is not merged: {said}; {next}; `piton rollback {run} --lane \
-             {}` starts the lane over",
-            path.lane
-        ));
+        let lane = &path.lane;
+        let warning = remedy![Words "{path}: pull request {url} is not merged: {said}; "].and(next);
+        self.warn(warning.and(remedy![
+            Words "; ", Piton "rollback {run} --lane {lane}", Words " starts the lane over"
+        ]));
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! What a former driver left in flight, found again; and the orders that start attempts.
 
-use piton_core::lane::{Role, SETUP_STEP};
+use piton_core::lane::Role;
 use piton_core::state::Progress;
 use piton_core::{LanePath, StepPath};
 
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::world::{Attempt, Found, Mended};
+use crate::world::{Attempt, Found, Repaired};
 
 impl Driver<'_> {
     /// Finds what became of attempts that have no outcome, and who fell that had them in hand.
@@ -28,7 +28,7 @@ impl Driver<'_> {
         }
         let running = attached.found.iter().filter(|(_, found)| *found == Found::Running);
         let busy: Vec<LanePath> = running.map(|(attempt, _)| attempt.step.lane()).collect();
-        let remade = self.recover_rooms(&busy)?;
+        let recreated = self.recover_workspaces(&busy)?;
         for (attempt, found) in attached.found {
             let word = match &found {
                 Found::Running => "running",
@@ -41,7 +41,7 @@ impl Driver<'_> {
             match found {
                 Found::Running => {}
                 // What it did went with the folder.
-                Found::Ended(_) if remade.contains(&attempt.step.lane()) => {
+                Found::Ended(_) if recreated.contains(&attempt.step.lane()) => {
                     self.lost(&attempt, "the worktree it worked in was deleted".to_owned())?;
                 }
                 Found::Ended(ended) => self.ended(&ended)?,
@@ -53,29 +53,26 @@ impl Driver<'_> {
     }
 
     /// Puts worktrees right; says which had to be made again.
-    fn recover_rooms(&mut self, busy: &[LanePath]) -> Result<Vec<LanePath>> {
-        let mended = match self.world.rooms() {
-            Some(rooms) => rooms.recover(&self.plan, &self.state, busy, self.clock.at)?,
-            None => Mended::default(),
+    fn recover_workspaces(&mut self, busy: &[LanePath]) -> Result<Vec<LanePath>> {
+        let repaired = match self.world.workspaces() {
+            Some(workspaces) => workspaces.recover(&self.plan, &self.state, busy, self.clock.at)?,
+            None => Repaired::default(),
         };
-        for note in mended.notes {
+        for note in repaired.notes {
             self.warn(note);
         }
-        mended.remade.iter().try_for_each(|lane| self.set_up_again(lane))?;
+        repaired.recreated.iter().try_for_each(|lane| self.set_up_again(lane))?;
         self.finish_rewind()?;
         // Before anything is snapshotted or runs: it would be taken for the lane's work.
         self.put_torn_back(busy)?;
-        Ok(mended.remade)
+        Ok(repaired.recreated)
     }
 
     /// Lets the setup of a lane run again: its worktree is a fresh one.
     pub(super) fn set_up_again(&mut self, lane: &LanePath) -> Result<()> {
-        let step = StepPath::new(&lane.phase, &lane.lane, SETUP_STEP);
-        let is_ours = self.planned(&step).is_some_and(|s| s.role == Role::Setup);
-        let is_done = self.state.step(&step).is_some_and(|s| s.progress == Progress::Done);
-        if !is_ours || !is_done {
-            return Ok(());
-        }
+        let setup = self.state.lane(lane).and_then(|lane| lane.step_for(Role::Setup));
+        let Some(step) = setup.filter(|s| s.progress == Progress::Done) else { return Ok(()) };
+        let step = StepPath::new(&lane.phase, &lane.lane, &step.id);
         self.run_again(step, "its worktree was gone and is made again")
     }
 
@@ -89,7 +86,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn place_order(&mut self, attempt: &Attempt) -> Result<()> {
-        match self.dispatch.order(&self.state, attempt) {
+        match self.dispatch.order(&self.state, attempt, self.world) {
             None => self.lost(attempt, "it is no longer in the plan".to_owned()),
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => self.not_started(attempt, &error.to_string()),

@@ -4,6 +4,7 @@
 //! is idempotent, and what was there before stands in the snapshots that the intent names.
 
 use piton_core::event::{Event, MergedBy, Revert, RewindIntended, RewindKind, Rewound};
+use piton_core::refusal::Refusal;
 use piton_core::{LanePath, approval};
 
 use super::Driver;
@@ -12,6 +13,10 @@ use crate::world::Rewind;
 
 /// Who puts torn files back: no person asked for it.
 const ITSELF: &str = "piton";
+
+fn no_repository() -> Refusal {
+    Refusal::new("no-repository", "there is no git repository, so there are no snapshots")
+}
 
 impl Driver<'_> {
     /// Carries out what a former driver intended.
@@ -30,8 +35,8 @@ impl Driver<'_> {
     /// Puts files back that a restart of the machine tore, as an act that can be undone. Nothing goes
     /// on with torn ones.
     pub(super) fn put_torn_back(&mut self, busy: &[LanePath]) -> Result<()> {
-        let Some(rooms) = self.world.rooms() else { return Ok(()) };
-        let (targets, notes) = rooms.torn(&self.state, busy, self.clock.at)?;
+        let Some(workspaces) = self.world.workspaces() else { return Ok(()) };
+        let (targets, notes) = workspaces.torn(&self.state, busy, self.clock.at)?;
         for note in notes {
             self.warn(note);
         }
@@ -45,18 +50,18 @@ impl Driver<'_> {
             after_event: 0,
             points: Vec::new(),
             lanes: Vec::new(),
-            rooms: Vec::new(),
+            workspaces: Vec::new(),
             reverts: Vec::new(),
             undoes: None,
             by: ITSELF.to_owned(),
         };
         let failed = self.rewind(Rewind { intent, targets, merges: Vec::new() })?;
-        let why = |why| Error::World(format!("files that a restart tore can't be put back: {why}"));
-        failed.map(why).map_or(Ok(()), Err)
+        let why = |why: Refusal| why.because("files that a restart tore can't be restored");
+        failed.map_or(Ok(()), |refusal| Err(Error::World(why(refusal))))
     }
 
     /// Goes back; nothing of the run is at work any more.
-    pub(super) fn rewind(&mut self, mut rewind: Rewind) -> Result<Option<String>> {
+    pub(super) fn rewind(&mut self, mut rewind: Rewind) -> Result<Option<Refusal>> {
         if let Some(why) = self.outdated(&rewind.intent, &rewind.merges) {
             return Ok(Some(why));
         }
@@ -67,12 +72,13 @@ impl Driver<'_> {
             target.copy = lane.map(|lane| lane.rules.copy.clone()).unwrap_or_default();
         }
         self.files.fresh.clear();
-        let no_rooms = || "there is no repository to hold snapshots".to_owned();
         if !targets.is_empty() || !merges.is_empty() {
-            let Some(rooms) = self.world.rooms() else { return Ok(Some(no_rooms())) };
+            let Some(workspaces) = self.world.workspaces() else {
+                return Ok(Some(no_repository()));
+            };
             for target in &targets {
-                match rooms.plan_rewind(target, self.clock.at) {
-                    Ok(room) => intent.rooms.push(room),
+                match workspaces.plan_rewind(target, self.clock.at) {
+                    Ok(workspace) => intent.workspaces.push(workspace),
                     Err(why) => return Ok(Some(why)),
                 }
             }
@@ -81,7 +87,7 @@ impl Driver<'_> {
                 let mut before = intent.reverts.iter().rev();
                 let before = before.find(|r| r.base_branch == merge.base_branch);
                 let from = before.map(|r| r.to.clone()).unwrap_or_default();
-                match rooms.plan_revert(&Revert { from, ..merge.clone() }, intent.kind) {
+                match workspaces.plan_revert(&Revert { from, ..merge.clone() }, intent.kind) {
                     Ok(revert) => intent.reverts.push(revert),
                     Err(why) => return Ok(Some(why)),
                 }
@@ -93,28 +99,29 @@ impl Driver<'_> {
     }
 
     /// Why a rollback is not what was asked for any more: a merge under way was finished first.
-    fn outdated(&self, intent: &RewindIntended, merges: &[Revert]) -> Option<String> {
+    fn outdated(&self, intent: &RewindIntended, merges: &[Revert]) -> Option<Refusal> {
         let in_base = |path: &&LanePath| {
             let work = self.state.lane(path).and_then(|l| l.work.as_ref());
-            let by = work.and_then(|w| w.merged.as_ref());
+            let by = work.and_then(|w| w.merged());
             by.is_some_and(|m| m.by == MergedBy::Queue && m.to.is_some())
         };
         let known = |path: &&LanePath| merges.iter().any(|m| m.lane == **path);
         let rollback = intent.kind == RewindKind::Rollback;
         let mut lanes = intent.lanes.iter().filter(|_| rollback);
         let lane = lanes.find(|path| in_base(path) && !known(path))?;
-        Some(format!("{lane} was being merged, and is merged now; ask again to take that back too"))
+        let cause = format!("the merge of {lane} was finished first");
+        Some(Refusal::new("base-moved", cause).or("run the command again to revert it too"))
     }
 
-    fn carry_out_rewind(&mut self) -> Result<Option<String>> {
+    fn carry_out_rewind(&mut self) -> Result<Option<Refusal>> {
         let Some(intent) = self.state.rewinding.clone() else { return Ok(None) };
-        let missing = || Error::World("there is no repository to hold snapshots".to_owned());
-        let done = if intent.rooms.is_empty() && intent.reverts.is_empty() {
+        let done = if intent.workspaces.is_empty() && intent.reverts.is_empty() {
             Ok(())
         } else {
-            self.world.rooms().ok_or_else(missing)?.rewind(&intent)
+            self.world.workspaces().ok_or_else(|| Error::World(no_repository()))?.rewind(&intent)
         };
-        let reverted = done.err().unwrap_or_default();
+        let refusal = done.err();
+        let reverted = refusal.as_ref().map(ToString::to_string).unwrap_or_default();
         let gates = approval::taken_back(&self.state, &intent);
         self.record(Event::Rewound(Rewound { reverted: reverted.clone() }))?;
         if reverted.is_empty() {
@@ -131,15 +138,15 @@ impl Driver<'_> {
         if undone {
             self.remove_again()?;
         }
-        Ok(Some(reverted).filter(|why| !why.is_empty()))
+        Ok(refusal)
     }
 
     /// Lets the setup of tasks run again whose worktrees came back: what git ignores is not in them.
     fn set_up_returned(&mut self, intent: &RewindIntended) -> Result<()> {
         let is_task = |path: &&LanePath| self.state.lane(path).is_some_and(|l| l.task.is_some());
-        let new = intent.rooms.iter().filter(|room| room.comes());
+        let new = intent.workspaces.iter().filter(|workspace| workspace.comes());
         let lanes: Vec<LanePath> =
-            new.filter_map(|room| room.lane.as_ref()).filter(is_task).cloned().collect();
+            new.filter_map(|workspace| workspace.lane.as_ref()).filter(is_task).cloned().collect();
         lanes.iter().try_for_each(|lane| self.set_up_again(lane))
     }
 
@@ -149,7 +156,7 @@ impl Driver<'_> {
         let touched: Vec<LanePath> = touched.map(|(lane, _)| lane.clone()).collect();
         for path in touched {
             let work = self.work(&path);
-            if work.merged.is_some() && work.blocked.is_none() && !work.is_over() {
+            if work.merged().is_some() && work.blocked.is_none() && !work.is_over() {
                 self.remove(&path)?;
             }
         }

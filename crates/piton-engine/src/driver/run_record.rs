@@ -1,5 +1,6 @@
 //! The run in the ledger, as the holder of its lease: what is recorded, and what the next commit adds.
 
+use piton_core::request::Reply;
 use piton_core::{Event, Illegal, RunState, Timestamp};
 use piton_ledger::RunRow;
 
@@ -15,7 +16,7 @@ pub(super) struct RunRecord<'a> {
     /// Events that are applied and not durable yet.
     pub(super) events: Vec<Event>,
     /// Answers to requests that become durable with them.
-    pub(super) answers: Vec<(i64, String)>,
+    pub(super) answers: Vec<(i64, Reply)>,
     /// Requests that were there when a keeper was found to have died over its steps: one of these may
     /// have killed it, and asked.
     pub(super) doubted: Vec<i64>,
@@ -55,8 +56,9 @@ impl<'a> RunRecord<'a> {
         if self.events.is_empty() && self.answers.is_empty() && !release {
             return Ok(None);
         }
-        let answers: Vec<(i64, &str)> =
-            self.answers.iter().map(|(id, text)| (*id, text.as_str())).collect();
+        let answers: Vec<(i64, String)> =
+            self.answers.iter().map(|(id, reply)| (*id, reply.to_inbox())).collect();
+        let answers: Vec<(i64, &str)> = answers.iter().map(|(id, text)| (*id, &**text)).collect();
         let first = self.seq + 1;
         self.seq = self.store.append(&Commit {
             row: &self.row,

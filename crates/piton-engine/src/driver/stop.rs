@@ -3,13 +3,14 @@
 
 use piton_core::RunState;
 use piton_core::event::{DriverLeft, Event, RunAborted, TicksSeen, Verdict};
-use piton_core::request::awaits_tick;
+use piton_core::refusal::Refusal;
+use piton_core::request::{Reply, awaits_tick};
 
-use super::{Drive, Driver};
+use super::{Drive, Driver, inbox};
 use crate::drive::Ending;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::store::{REFUSED, describe};
+use crate::store::describe;
 use crate::world::Notice;
 
 /// `SIGINT`: the one signal that lets running steps finish first.
@@ -33,7 +34,7 @@ pub(super) struct Abort {
 impl Stop {
     pub(super) fn new(drive: &Drive) -> Self {
         let abort = match drive {
-            Drive::Abort { event, .. } => Some(Abort { event: event.clone(), request: None }),
+            Drive::Abort(event) => Some(Abort { event: event.clone(), request: None }),
             Drive::Run(_) | Drive::Rewind(_) | Drive::FinishRewind => None,
         };
         Self { signal: None, ending: None, abort }
@@ -97,13 +98,13 @@ impl Driver<'_> {
         self.record(Event::TicksSeen(Box::new(seen)))
     }
 
-    /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go. `refused`
+    /// Records how the driver goes, releases the lease, notifies the person, lets the keeper end. `refused`
     /// is why a rewind was not carried out.
-    pub(super) fn leave(mut self, verdict: Verdict, refused: Option<String>) -> Result<Ending> {
+    pub(super) fn leave(mut self, verdict: Verdict, refused: Option<Refusal>) -> Result<Ending> {
         let mut aborted = self.stop.abort.take();
         if verdict == Verdict::Complete {
             let late = aborted.take().and_then(|abort| abort.request);
-            self.run.answers.extend(late.map(|id| (id, format!("{REFUSED}the run is complete"))));
+            self.run.answers.extend(late.map(|id| (id, inbox::refused("the run is complete"))));
         }
         let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
         if aborted.is_some() {
@@ -120,14 +121,14 @@ impl Driver<'_> {
             let event = Event::RunAborted(abort.event);
             let answer = describe(std::slice::from_ref(&event));
             self.record(event)?;
-            self.run.answers.extend(abort.request.map(|id| (id, answer)));
+            self.run.answers.extend(abort.request.map(|id| (id, Reply::Done(answer))));
         }
         let durable = self.append(true)?;
         self.write_views();
         self.show(durable);
-        // That a run still is what it was is no news.
+        // An unchanged run is not worth a notification.
         let is_news = self.options.notify && refused.is_none();
-        // The run's outcome is recorded; a person who can't be told does not change it.
+        // The run's outcome is recorded; a notification that fails does not change it.
         if let Some(notice) = notice(&self.state, verdict).filter(|_| is_news)
             && let Err(error) = self.world.notify(&notice)
         {

@@ -24,18 +24,18 @@ impl Driver<'_> {
         self.commit_before_files()?;
         let snapshot = match self.snapshot(path, "before its tasks start") {
             Ok(snapshot) => snapshot,
-            Err(why) => return self.block_unsaved(path, Stage::AfterLaneStart, &why),
+            Err(why) => return self.block_unsaved(path, Stage::AfterLaneStart, why),
         };
         let taken = snapshot.clone().unwrap_or_default();
         let work = self.work(path);
         let message = self.message(path, lane.rules.message.as_deref().unwrap_or(MESSAGE));
-        match self.rooms()?.commit(path, &work, &taken, &message)? {
+        match self.workspaces()?.commit(path, &work, &taken, &message)? {
             Commit::Done { commit, .. } => {
                 let lane = path.clone();
                 let event = LaneForked { lane, step, commit, snapshot };
                 self.record(Event::LaneForked(Box::new(event)))
             }
-            Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
+            Commit::Unresolved(files) => self.reopen_unresolved(path, &files),
             Commit::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
         }
     }
@@ -46,7 +46,7 @@ impl Driver<'_> {
         self.commit_before_files()?;
         let snapshot = match self.snapshot(path, "with its tasks") {
             Ok(snapshot) => snapshot,
-            Err(why) => return self.block_unsaved(path, Stage::AfterLaneStart, &why),
+            Err(why) => return self.block_unsaved(path, Stage::AfterLaneStart, why),
         };
         let definition = self.planned(&step).map(Step::definition);
         let event = LaneJoined { lane: path.clone(), step, definition, snapshot };
@@ -55,7 +55,8 @@ impl Driver<'_> {
 
     /// Removes what tasks did that start over, before anybody else looks at their lane.
     pub(super) fn clear_dropped(&mut self) -> Result<()> {
-        let dropped = |l: &piton_core::state::LaneState| l.work.as_ref().is_some_and(|w| w.dropped);
+        let dropped =
+            |l: &piton_core::state::LaneState| l.work.as_ref().is_some_and(|w| w.is_dropped());
         let lanes = self.state.lanes().filter(|(_, lane)| dropped(lane));
         let lanes: Vec<LanePath> = lanes.map(|(path, _)| path).collect();
         lanes.iter().try_for_each(|path| self.remove(path))?;

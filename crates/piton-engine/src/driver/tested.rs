@@ -1,21 +1,17 @@
 //! A lane's commit: exactly the files that its tests ran on.
 
+use piton_core::decide::{BeforeCommit, before_commit};
 use piton_core::event::{Event, LaneCommitted, LaneReady};
-use piton_core::lane::{Role, SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{Role, SnapshotRef, Stage};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Lane;
-use piton_core::state::LaneState;
+use piton_core::refusal::Refusal;
 use piton_core::{LanePath, StepPath};
+use piton_formats::template::{self, Vars};
 
 use super::Driver;
 use crate::error::Result;
-use crate::world::{Commit, Refusal};
-
-/// Runs of a lane's tests in a row that leave other files than they ran on, before what they ran on is
-/// taken instead: the first may write what belongs to the work, such as a lock file.
-const STIRRED_TWICE: u32 = 2;
-/// The same before a lane waits for a person: something else changes its files all the time.
-const STIRRED_MAX: u32 = 5;
+use crate::world::Commit;
 
 /// The message of a lane's commit where the plan gives none.
 pub(super) const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
@@ -25,60 +21,44 @@ impl Driver<'_> {
         self.commit_before_files()?;
         // Before tests run on what nobody means to leave so.
         let work = self.work(path);
-        if let Some(refusal) = self.rooms()?.in_hand(path, &work)? {
+        if let Some(refusal) = self.workspaces()?.user_operation(path, &work)? {
             return self.block(path, Stage::PrePr, refusal);
         }
         let mut snapshot = match self.snapshot(path, "before the lane's commit") {
             Ok(snapshot) => snapshot.unwrap_or_default(),
-            Err(why) => return self.block_unsaved(path, Stage::PrePr, &why),
+            Err(why) => return self.block_unsaved(path, Stage::PrePr, why),
         };
-        let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
-        let is_due =
-            |tree: &str| !skipped && has_tests_step(lane) && !work.proven(&lane.tests(), tree);
-        let found = work.tested_before().filter(|_| work.stirred >= STIRRED_TWICE);
-        if let Some(found) = found.filter(|_| is_due(&snapshot.tree)) {
-            snapshot = match self.clear_traces(path, found, snapshot) {
-                Ok(snapshot) => snapshot,
-                Err(why) => return self.block_unsaved(path, Stage::PrePr, &why),
-            };
-        }
-        if is_due(&snapshot.tree) {
-            if work.stirred >= STIRRED_MAX {
-                return self.block(path, Stage::PrePr, restless(path, self.run.id()));
+        for taken_out in [false, true] {
+            let Some(state) = self.state.lane(path) else { return Ok(()) };
+            match before_commit(path, state, &work, lane, &snapshot.tree, taken_out) {
+                BeforeCommit::Nothing => break,
+                BeforeCommit::TakeOut(found) => {
+                    snapshot = match self.clear_traces(path, found, snapshot) {
+                        Ok(snapshot) => snapshot,
+                        Err(why) => return self.block_unsaved(path, Stage::PrePr, why),
+                    };
+                }
+                BeforeCommit::Test(reason) => return self.test_again(path, snapshot, reason),
+                BeforeCommit::Refuse(refusal) => return self.block(path, Stage::PrePr, refusal),
             }
-            let reason = if work.stirred > 0 {
-                "its tests changed files"
-            } else {
-                "files changed after the tests had run"
-            };
-            return self.test_again(path, snapshot, reason);
         }
         let template = lane.rules.message.as_deref().unwrap_or(MESSAGE);
         let message = self.message(path, template);
-        match self.rooms()?.commit(path, &work, &snapshot, &message)? {
+        match self.workspaces()?.commit(path, &work, &snapshot, &message)? {
             Commit::Done { commit, tree, changed } => {
                 let (lane, tests) = (path.clone(), lane.tests());
                 let event = LaneCommitted { lane, commit, tree, changed, tests };
                 self.record(Event::LaneCommitted(event))
             }
-            Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
+            Commit::Unresolved(files) => self.reopen_unresolved(path, &files),
             Commit::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
     }
 
-    pub(super) fn message(&self, path: &LanePath, template: &str) -> String {
-        let vars = piton_formats::template::Vars {
-            run_id: self.run.id().to_owned(),
-            phase: path.phase.clone(),
-            lane: path.lane.clone(),
-            step: String::new(),
-            attempt: 1,
-            spec: self.plan.spec.clone(),
-            title: self.plan.title.clone(),
-            root: self.state.root.clone(),
-            failure_context: String::new(),
-        };
-        let filled = piton_formats::template::render(template, &vars);
+    pub(super) fn message(&self, path: &LanePath, text: &str) -> String {
+        let step = StepPath::new(&path.phase, &path.lane, "");
+        let vars = Vars::new(&self.plan, &self.state, &step, 1);
+        let filled = template::render(text, &vars);
         filled.unwrap_or_else(|_| format!("{}: {}", path.lane, self.plan.title))
     }
 
@@ -90,7 +70,7 @@ impl Driver<'_> {
         path: &LanePath,
         found: &SnapshotRef,
         present: SnapshotRef,
-    ) -> Result<SnapshotRef, String> {
+    ) -> Result<SnapshotRef, Refusal> {
         if !self.take_out(path, found, &present)? {
             return Ok(present);
         }
@@ -115,17 +95,19 @@ impl Driver<'_> {
         path: &LanePath,
         found: &SnapshotRef,
         present: &SnapshotRef,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Refusal> {
         let work = self.work(path);
         let is_there = present.tree == found.tree && present.head == found.head;
         if is_there || !work.left_by_tests(found, present) {
             return Ok(false);
         }
         self.files.fresh.remove(&work.dir);
-        let Some(rooms) = self.world.rooms() else { return Ok(false) };
+        let Some(workspaces) = self.world.workspaces() else { return Ok(false) };
         let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
         let stood = (found.head.as_deref(), whole);
-        if let Some(text) = rooms.reset(path, &work.dir, &found.commit, stood, self.clock.at)? {
+        if let Some(text) =
+            workspaces.reset(path, &work.dir, &found.commit, stood, self.clock.at)?
+        {
             self.warn(text);
         }
         Ok(true)
@@ -137,8 +119,8 @@ impl Driver<'_> {
         &mut self,
         path: &LanePath,
         work: &LaneWork,
-    ) -> Result<Result<(), String>> {
-        let Some(found) = work.retested().filter(|_| work.merging.is_none()) else {
+    ) -> Result<Result<(), Refusal>> {
+        let Some(found) = work.retested().filter(|_| work.merging().is_none()) else {
             return Ok(Ok(()));
         };
         self.commit_before_files()?;
@@ -154,9 +136,9 @@ impl Driver<'_> {
         let work = self.work(path);
         self.record(Event::LaneReady(Box::new(LaneReady {
             lane: path.clone(),
+            head: work.committed().map(|c| c.commit.clone()),
             dir: work.dir,
             branch: work.branch,
-            head: work.committed.map(|c| c.commit),
             snapshot: Some(snapshot),
             note: reason.to_owned(),
         })))?;
@@ -164,22 +146,8 @@ impl Driver<'_> {
     }
 
     pub(super) fn run_tests_again(&mut self, path: &LanePath, reason: &str) -> Result<()> {
-        self.run_again(StepPath::new(&path.phase, &path.lane, TESTS_STEP), reason)
+        let tests = self.state.lane(path).and_then(|lane| lane.step_for(Role::Tests));
+        let step = tests.map(|step| StepPath::new(&path.phase, &path.lane, &step.id));
+        step.map_or(Ok(()), |step| self.run_again(step, reason))
     }
-}
-
-/// Why a lane whose files never come to rest goes no further by itself.
-fn restless(path: &LanePath, run: &str) -> Refusal {
-    Refusal {
-        why: format!("its files changed {STIRRED_MAX} times while its tests ran"),
-        fix: format!(
-            "see what changes them (`piton diff` between two snapshots of {path}/{TESTS_STEP}; a file \
-             too large for one is named by `piton status`), end it or let git ignore what it writes, \
-             then `piton resume {run}`"
-        ),
-    }
-}
-
-pub(super) fn has_tests_step(lane: &Lane) -> bool {
-    lane.steps.iter().any(|s| s.role == Role::Tests)
 }

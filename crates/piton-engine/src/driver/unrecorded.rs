@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 
 use piton_core::lane::Stage;
 use piton_core::plan::Step;
-use piton_core::{LanePath, Millis, StepPath};
+use piton_core::refusal::Refusal;
+use piton_core::{LanePath, Millis, StepPath, refusals};
 
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::world::{Attempt, Cause, Ended, Refusal};
+use crate::world::{Attempt, Cause, Ended};
 
 /// How long the outcome of an attempt that a signal ended waits for the same signal to this driver: a
 /// machine that shuts down sends it to all processes within moments, in whatever order.
@@ -64,9 +65,14 @@ impl Unrecorded {
 
 impl Driver<'_> {
     /// Blocks a lane whose files can't be checkpointed.
-    pub(super) fn block_unsaved(&mut self, lane: &LanePath, stage: Stage, why: &str) -> Result<()> {
-        let why = self.redact(&format!("its files could not be checkpointed: {why}"));
-        self.block(lane, stage, Refusal { why, fix: "put that right, then resume".to_owned() })
+    pub(super) fn block_unsaved(
+        &mut self,
+        lane: &LanePath,
+        stage: Stage,
+        why: Refusal,
+    ) -> Result<()> {
+        let refusal = why.because("its files could not be checkpointed");
+        self.block(lane, stage, refusal.map(|text| self.redact(text)))
     }
 
     /// Leaves a success unrecorded until its files can be checkpointed and read; its lane waits for a
@@ -78,28 +84,25 @@ impl Driver<'_> {
         }
         self.unrecorded.unsaved.push(attempt.clone());
         let (lane, step) = (attempt.step.lane(), &attempt.step.step);
-        let (why, fix) = if self.has_lost_worktree(&lane) {
-            let again = "a resume makes it as its last checkpoint has it, and runs the step again";
-            let why = format!("{step} succeeded, but its worktree and all it did there are gone");
-            (format!("{why}; {again}"), "find out what deleted it, then resume")
+        let refusal = if self.has_lost_worktree(&lane) {
+            refusals::worktree_lost(step)
         } else {
-            let why = format!("{step} succeeded and is not run again, but {why}");
-            (why, "put that right, then resume")
+            refusals::not_recorded(step, &self.redact(why))
         };
-        let refusal = Refusal { why: self.redact(&why), fix: fix.to_owned() };
         self.block(&lane, Stage::AfterLaneStart, refusal)
     }
 
     /// Whether the worktree of a lane was deleted.
     fn has_lost_worktree(&mut self, lane: &LanePath) -> bool {
         let dir = self.dir_of(lane);
-        !dir.is_empty() && self.world.rooms().is_some_and(|rooms| !rooms.is_there(&dir))
+        !dir.is_empty()
+            && self.world.workspaces().is_some_and(|workspaces| !workspaces.is_there(&dir))
     }
 
     /// Records successes whose files could not be saved as interrupted: nobody comes back for them.
     pub(super) fn give_up_unsaved(&mut self) -> Result<()> {
         for attempt in std::mem::take(&mut self.unrecorded.unsaved) {
-            self.lost(&attempt, "the run ended before its files could be held".to_owned())?;
+            self.lost(&attempt, "the run ended before its files could be checkpointed".to_owned())?;
             self.dispatch.acks.push(attempt);
         }
         Ok(())
@@ -141,7 +144,7 @@ impl Driver<'_> {
         true
     }
 
-    /// Whether the files that the outcome of an attempt tells of are still being hashed.
+    /// Whether the files in the outcome of an attempt are still being hashed.
     pub(super) fn hashes_for(&mut self, ended: &Ended, step: &Step, more: &[String]) -> bool {
         if ended.code != Some(0) && self.state.recorded.is_empty() {
             return false;

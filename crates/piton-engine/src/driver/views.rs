@@ -18,7 +18,7 @@ pub(super) struct Views {
 }
 
 impl Driver<'_> {
-    /// Tells the views what a commit made durable, and writes them if they are due.
+    /// Passes to the views what a commit made durable, and writes them if they are due.
     pub(super) fn view(&mut self, durable: &[(u64, Event)]) {
         let Some(views) = self.world.views() else { return };
         let at = self.clock.at;

@@ -1,10 +1,10 @@
 //! Requests of those who do not drive: carried out at once where nobody drives, else by the inbox.
 //!
 //! What lies in an inbox is the driver's to answer. A driver that gives up its lease, or dies, before
-//! it has seen a request leaves it there; whoever waits for the answer then settles it alone.
+//! it has seen a request leaves it there; whoever waits for the answer then answers it alone.
 
 use piton_core::event::{DriverLeft, Event, Verdict};
-use piton_core::request::{self, Request};
+use piton_core::request::{self, Reply, Request};
 use piton_core::{Timestamp, apply};
 use piton_formats::codec;
 use piton_ledger::{Acquire, HEARTBEAT_EVERY_MS, Lease, Liveness, NewRequest, Owner, RunRow};
@@ -12,13 +12,10 @@ use piton_ledger::{Acquire, HEARTBEAT_EVERY_MS, Lease, Liveness, NewRequest, Own
 use super::{Commit, Loaded, Store, illegal};
 use crate::error::{Error, Result};
 
-/// How an answer begins that says no.
-pub const REFUSED: &str = "refused: ";
-
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The events are in the ledger.
+    /// The events are in the ledger; what they did, in words.
     Done(String),
     /// A live driver has the request in its inbox; the id asks for the answer.
     Asked(i64),
@@ -37,12 +34,12 @@ pub struct Asked<'a> {
     pub at: Timestamp,
     /// The process that asks.
     pub owner: &'a Owner,
-    /// Tells whether the owner of a lease lives.
+    /// Whether the owner of a lease lives.
     pub alive: &'a dyn Fn(&Owner) -> Liveness,
 }
 
 impl Asked<'_> {
-    /// Whether somebody drives the run, as far as its row tells.
+    /// Whether somebody drives the run, according to its row.
     fn is_driven(&self, row: &RunRow) -> bool {
         row.owner.as_ref().is_some_and(|lease| match (self.alive)(&lease.owner) {
             Liveness::Alive => true,
@@ -71,9 +68,9 @@ impl Store {
 
     /// The answer to a request in the inbox. Where nobody drives the run any more, the request is
     /// carried out here; nothing while somebody does and has not answered.
-    pub fn settle(&mut self, run_id: &str, id: i64, asked: &Asked<'_>) -> Result<Option<String>> {
+    pub fn answer(&mut self, run_id: &str, id: i64, asked: &Asked<'_>) -> Result<Option<Reply>> {
         if let Some(answer) = self.ledger.answer_of(id)? {
-            return Ok(Some(answer));
+            return Ok(Some(Reply::from_inbox(&answer)));
         }
         let row = self.ledger.run(run_id)?.ok_or_else(|| Error::NoRun(run_id.to_owned()))?;
         if asked.is_driven(&row) {
@@ -82,8 +79,8 @@ impl Store {
         let Some(lease) = self.lease_if_free(&row, asked)? else {
             return Ok(None);
         };
-        let settled = self.settle_alone(run_id, &lease, id, asked);
-        self.released(&row, &lease, asked, settled).map(Some)
+        let answered = self.answer_alone(run_id, &lease, id, asked);
+        self.released(&row, &lease, asked, answered).map(Some)
     }
 
     fn put_into_inbox(&mut self, loaded: &Loaded, asked: &Asked<'_>) -> Result<i64> {
@@ -133,28 +130,28 @@ impl Store {
         Ok(words)
     }
 
-    fn settle_alone(
+    fn answer_alone(
         &mut self,
         run_id: &str,
         lease: &Lease,
         id: i64,
         asked: &Asked<'_>,
-    ) -> Result<String> {
+    ) -> Result<Reply> {
         let mut loaded = self.load(run_id)?;
         // A driver that came and went meanwhile has answered.
         if let Some(answer) = self.ledger.answer_of(id)? {
             self.ledger.release(loaded.row.run, lease.epoch, asked.at.0)?;
-            return Ok(answer);
+            return Ok(Reply::from_inbox(&answer));
         }
-        let (events, answer) = match request::turn(&loaded.state, asked.request, asked.by) {
+        let (events, reply) = match request::turn(&loaded.state, asked.request, asked.by) {
             Ok(events) => {
                 let words = describe(&events);
-                (events, words)
+                (events, Reply::Done(words))
             }
-            Err(refusal) => (Vec::new(), format!("{REFUSED}{refusal}")),
+            Err(refused) => (Vec::new(), Reply::Refused(refused.into())),
         };
-        self.commit_alone(&mut loaded, lease, asked, &events, &[(id, &answer)])?;
-        Ok(answer)
+        self.commit_alone(&mut loaded, lease, asked, &events, &[(id, &reply.to_inbox())])?;
+        Ok(reply)
     }
 
     /// Commits what was asked and gives up the lease with it.

@@ -1,4 +1,4 @@
-//! Tells a word of a newer program from damage.
+//! Distinguishes a word of a newer program from damage.
 //!
 //! Where an enum has no variant of a name, `serde_json` says so in a sentence, like all else that it
 //! refuses. What it refused is therefore read once more with an error that keeps the name.

@@ -21,9 +21,9 @@ use crate::text_rules::{check_globs, check_id, check_path, read_command};
 use crate::toml_reader::Node;
 
 /// Wait before the first retry: long enough for a short hiccup, short enough to go unnoticed.
-pub const BACKOFF_DEFAULT: Millis = Millis::from_secs(1);
+const BACKOFF_DEFAULT: Millis = Millis::from_secs(1);
 /// Time between SIGTERM and SIGKILL: enough for a program to write its state.
-pub const GRACE_DEFAULT: Millis = Millis::from_secs(10);
+const GRACE_DEFAULT: Millis = Millis::from_secs(10);
 
 /// A plan with the places of its ids and references.
 pub(super) struct Draft {
@@ -85,7 +85,7 @@ pub(super) struct Builder<'a, 't> {
     steps_total: usize,
 }
 
-/// Reads the whole document.
+/// Reads the document.
 pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>) -> Draft {
     let settings = input.settings;
     let title = root.text("title", sink).map_or_else(|| file_stem(input.file), |title| title.value);
@@ -164,7 +164,7 @@ impl Builder<'_, '_> {
             self.sink.error(code::MISSING, &node.span, message, hint);
             Vec::new()
         };
-        self.settle(node, &mut lanes, is_short);
+        self.set_rules(node, &mut lanes, is_short);
         let phase = Phase {
             id: id.value.clone(),
             needs: Vec::new(),
@@ -251,22 +251,7 @@ impl Builder<'_, '_> {
 
     /// A step with its limits, folder and variables, and nothing else.
     pub(super) fn bare_step(&self, id: String, work: Work, defaults: &Defaults) -> Step {
-        Step {
-            id,
-            work,
-            test: None,
-            dir: defaults.dir.clone().unwrap_or_default(),
-            env: defaults.env.clone(),
-            inputs: Vec::new(),
-            artifacts: Vec::new(),
-            retries: defaults.retries.unwrap_or(0),
-            backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
-            timeout: defaults.timeout.unwrap_or(self.step_time),
-            idle_timeout: defaults.idle_timeout,
-            grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
-            keep: defaults.keep.clone().unwrap_or_default(),
-            role: Role::Work,
-        }
+        bare_step(id, work, defaults, self.step_time)
     }
 
     /// Inherited values of a table; an unknown agent is reported where it is named.
@@ -330,6 +315,26 @@ impl Builder<'_, '_> {
                 self.sink.error(code::MIXED_FORMS, &span, message, hint);
             }
         }
+    }
+}
+
+/// A step with the limits, folder and variables of `defaults`, and nothing else.
+pub fn bare_step(id: String, work: Work, defaults: &Defaults, step_time: Millis) -> Step {
+    Step {
+        id,
+        work,
+        test: None,
+        dir: defaults.dir.clone().unwrap_or_default(),
+        env: defaults.env.clone(),
+        inputs: Vec::new(),
+        artifacts: Vec::new(),
+        retries: defaults.retries.unwrap_or(0),
+        backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
+        timeout: defaults.timeout.unwrap_or(step_time),
+        idle_timeout: defaults.idle_timeout,
+        grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
+        keep: defaults.keep.clone().unwrap_or_default(),
+        role: Role::Work,
     }
 }
 

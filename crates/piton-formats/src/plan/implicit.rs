@@ -3,7 +3,7 @@
 //! They are recorded, retried, limited and shown like all other steps. Where a lane works is
 //! decided elsewhere; a lane in place gets none of them.
 
-use piton_core::lane::{Isolation, Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP, TRIED};
+use piton_core::lane::{Isolation, Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP};
 use piton_core::plan::{Command, Lane, Step, Work};
 
 use crate::settings::PullRequest;
@@ -114,10 +114,10 @@ fn script(how: &PullRequest) -> String {
             args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
         }
     };
-    // Noted before each command runs, so that a failure names the command, not this script.
+    // Reported before each command runs, so that a failure names the command, not this script.
     let says = |command: &str| {
-        let note = serde_json::json!({ "note": format!("{TRIED}{command}") });
-        quote_for_shell(&note.to_string())
+        let fact = serde_json::json!({ "trying": command });
+        quote_for_shell(&fact.to_string())
     };
     let remote = quote_for_shell(&how.remote);
     let git = "git -C \"$PITON_ROOT\"";

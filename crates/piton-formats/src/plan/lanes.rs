@@ -65,7 +65,12 @@ impl Builder<'_, '_> {
     }
 
     /// Decides how the lanes of a phase work; `is_short` if the phase itself is the lane.
-    pub(super) fn settle(&mut self, node: &Node<'_, '_>, lanes: &mut [LaneDraft], is_short: bool) {
+    pub(super) fn set_rules(
+        &mut self,
+        node: &Node<'_, '_>,
+        lanes: &mut [LaneDraft],
+        is_short: bool,
+    ) {
         let agents = lanes.iter().filter(|lane| lane.said.has_prompt).count();
         let usual = if self.input.git && agents >= AGENT_LANES_MIN {
             Isolation::Worktree
@@ -73,7 +78,7 @@ impl Builder<'_, '_> {
             Isolation::InPlace
         };
         for lane in &mut *lanes {
-            self.settle_lane(lane, usual);
+            self.set_lane_rules(lane, usual);
         }
         if is_short || lanes.iter().any(|lane| !lane.lane.rules.isolation.is_in_place()) {
             return;
@@ -85,7 +90,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn settle_lane(&mut self, draft: &mut LaneDraft, usual: Isolation) {
+    fn set_lane_rules(&mut self, draft: &mut LaneDraft, usual: Isolation) {
         let said = &draft.said;
         let values = said.defaults.lane.clone();
         draft.lane.rules = LaneRules {

@@ -401,7 +401,7 @@ fn lanes_that_wait_for_each_other_may_share_an_artifact() {
     assert_eq!(problems(apart).len(), 1);
 }
 
-/// Lost: a problem would be told of a phase that has no name.
+/// Lost: a problem would name a phase that has no name.
 #[test]
 fn what_has_no_name_is_not_named() {
     let said = format!("{:?}", problems("[[phase]]"));

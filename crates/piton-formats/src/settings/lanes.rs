@@ -142,7 +142,7 @@ impl Default for Lanes {
 pub struct Snapshots {
     /// Whether runs without worktrees are snapshotted; lanes in worktrees always are.
     pub enabled: bool,
-    /// Bytes of the largest file that is held.
+    /// Bytes of the largest file in a snapshot.
     pub file_max: u64,
     /// Files of a work tree past which no snapshot is taken.
     pub files_max: u64,

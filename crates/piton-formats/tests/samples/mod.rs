@@ -7,13 +7,14 @@ mod plan;
 pub mod runs;
 
 use piton_core::event::{
-    Aside, BudgetExhausted, CheckpointRecorded, Class, DriverAttached, DriverLeft, Facts, FileHash,
+    BudgetExhausted, CheckpointRecorded, Class, DriverAttached, DriverLeft, Facts, FileHash,
     GateAsked, GateDecided, GateReopened, LaneBegun, LaneBlocked, LaneCommitted, LaneForked,
-    LaneImported, LaneJoined, LaneMerged, LaneReady, LaneRebased, LaneRemoved, LaneReopened,
-    LogRanges, MergeIntended, MergeMissed, MergedBy, Next, Outcome, Outstanding, PlanAccepted,
-    ProtocolRef, PullRequestOpened, Revert, RewindIntended, RewindKind, RewindRoom, Rewound,
-    RunAborted, RunArchived, RunCreated, Shape, SpecAccepted, StepFinished, StepProven, StepReset,
-    StepRetried, StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
+    LaneImported, LaneJoined, LaneKept, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
+    LaneReopened, LogRanges, MergeIntended, MergeMissed, MergedBy, Next, Outcome, Outstanding,
+    PlanAccepted, ProtocolRef, PullRequestOpened, Revert, RewindIntended, RewindKind,
+    RewindWorkspace, Rewound, RunAborted, RunArchived, RunCreated, Shape, SpecAccepted,
+    StepFinished, StepProven, StepReset, StepRetried, StepSkipped, StepStarted, TicksSeen,
+    TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
@@ -95,14 +96,15 @@ fn finished(path: &str, attempt: u32, outcome: Outcome) -> Event {
         facts: Facts { tokens: 7, money_micros: 8, notes: texts(&["a note"]) },
         after: Some(snapshot("after")),
         tests: texts(&["make test"]),
-        stirred: true,
+        changed_by_tests: true,
         command: Some(text("make all")),
         retries_max: Some(3),
     }))
 }
 
 fn failed(class: Class, next: Next) -> Outcome {
-    Outcome::Failed { class, error: text("exit code 1"), lines: texts(&["error"]), next }
+    let (error, lines) = (text("exit code 1"), texts(&["error"]));
+    Outcome::Failed { class, error, lines, budget: Some(text("attempts")), next }
 }
 
 fn merged(path: &str, by: MergedBy) -> LaneMerged {
@@ -141,7 +143,7 @@ fn rewind() -> RewindIntended {
         after_event: 9,
         points: vec![(lane(LANE), 8)],
         lanes: vec![lane(LANE)],
-        rooms: vec![RewindRoom {
+        workspaces: vec![RewindWorkspace {
             lane: Some(lane(LANE)),
             dir: text(".worktrees/A"),
             present: snapshot("present"),
@@ -155,11 +157,6 @@ fn rewind() -> RewindIntended {
             large: Some(text("large")),
             goes: true,
             copy: texts(&[".env"]),
-            aside: Some(Aside {
-                to: text("aside/to"),
-                from: text("aside/from"),
-                paths: vec![(text("big.bin"), true)],
-            }),
         }],
         reverts: vec![Revert {
             lane: lane(LANE),
@@ -188,6 +185,7 @@ fn imported() -> LaneImported {
             class: Class::Test,
             error: text("exit code 1"),
             lines: texts(&["error"]),
+            budget: Some(text("attempts")),
         }],
         retried: Some(1),
         retries: Some(3),
@@ -259,8 +257,8 @@ fn blocked(path: &str) -> Event {
     Event::LaneBlocked(LaneBlocked {
         lane: lane(path),
         stage: Stage::BeforeLaneStart,
-        why: text("base is not clean"),
-        fix: text("commit it"),
+        refusal: piton_core::refusal::Refusal::new("base-dirty", "base is not clean")
+            .or("commit it"),
         base_branch: text("main"),
     })
 }
@@ -269,6 +267,11 @@ fn committed(path: &str) -> Event {
     let (commit, tree) = (text("commit"), text("tree"));
     let (lane, tests) = (lane(path), texts(&["make test"]));
     Event::LaneCommitted(LaneCommitted { lane, commit, tree, changed: true, tests })
+}
+
+fn rebased(path: &str) -> Event {
+    let (onto, commit, tree) = (text("base"), text("commit"), text("tree"));
+    Event::LaneRebased(LaneRebased { lane: lane(path), onto, commit, tree })
 }
 
 fn intended(path: &str) -> Event {
@@ -282,6 +285,13 @@ fn removed(path: &str) -> Event {
         snapshot: Some(snapshot("removed")),
         branch_head: Some(text("head")),
         branch_stays: true,
+    })
+}
+
+fn kept(path: &str) -> Event {
+    Event::LaneKept(LaneKept {
+        lane: lane(path),
+        refusal: piton_core::refusal::Refusal::new("busy", "a file in it is open").or("close it"),
     })
 }
 
@@ -368,9 +378,10 @@ fn story() -> Vec<Event> {
         started("P1/A.T1/work", 1),
         finished("P1/A.T1/work", 1, Outcome::Succeeded),
         committed(task),
+        rebased(task),
         intended(task),
         Event::LaneMerged(merged(task, MergedBy::Queue)),
-        removed(task),
+        kept(task),
         Event::LaneJoined(Box::new(LaneJoined {
             lane: lane(LANE),
             step: step("P1/A/tasks-1"),
@@ -384,12 +395,7 @@ fn story() -> Vec<Event> {
             definition: Some(sha("tests")),
         }),
         committed(LANE),
-        Event::LaneRebased(LaneRebased {
-            lane: lane(LANE),
-            onto: text("base"),
-            commit: text("commit"),
-            tree: text("tree"),
-        }),
+        rebased(LANE),
     ];
     story.extend([
         intended(LANE),
@@ -404,6 +410,7 @@ fn story() -> Vec<Event> {
             head: Some(text("commit")),
             retries_max: 3,
         })),
+        ready(LANE),
         started("P1/A/work", 6),
         finished("P1/A/work", 6, Outcome::Succeeded),
         committed(LANE),

@@ -5,8 +5,8 @@ use piton_core::{Plan, Status, Timestamp};
 
 use super::plan::{plan, small};
 use super::{
-    aborted, archived, asked, attached, begun, blocked, created, failed, finished, left, rewind,
-    skipped, started, story,
+    aborted, archived, asked, attached, begun, blocked, created, failed, finished, left, ready,
+    rewind, skipped, started, story,
 };
 
 const LANE: &str = "P1/A";
@@ -58,7 +58,7 @@ pub fn runs() -> Vec<Run> {
     let and = |events: Vec<Event>, more: &[Event]| [events, more.to_vec()].concat();
     let small_runs = [
         ("pending", vec![left(Verdict::SelectionDone)]),
-        ("running", vec![begun(LANE), started(STEP, 1)]),
+        ("running", vec![begun(LANE), ready(LANE), started(STEP, 1)]),
         ("retrying", fails(Class::Network, Next::Retry { at: until })),
         ("parked", fails(Class::RateLimit, Next::Wait { until })),
         ("waiting", vec![asked("P1", "Spec approval"), left(Verdict::Waiting)]),

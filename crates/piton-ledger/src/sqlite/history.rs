@@ -129,11 +129,6 @@ pub(super) fn put_blob(conn: &Connection, hash: &str, body: &[u8]) -> Result<()>
     Ok(())
 }
 
-pub(super) fn mend_blob(conn: &Connection, hash: &str, body: &[u8]) -> Result<()> {
-    conn.execute("INSERT OR REPLACE INTO blobs (hash, body) VALUES (?1, ?2)", params![hash, body])?;
-    Ok(())
-}
-
 pub(super) fn blob(conn: &Connection, hash: &str) -> rusqlite::Result<Option<Vec<u8>>> {
     conn.prepare_cached("SELECT body FROM blobs WHERE hash = ?1")?
         .query_row([hash], |row| row.get(0))

@@ -6,7 +6,6 @@
 //! prevent the WAL from being reset.
 
 mod ahead;
-mod frozen;
 mod history;
 mod inbox;
 mod last;
@@ -258,24 +257,16 @@ fn open_for_reading(dir: &Path, path: &Path, last: Option<Last>) -> Result<Conne
         }
         other => other?,
     };
-    let (conn, format) = match watchfully(&conn, dir, || schema::format(&conn))? {
-        Err(error) if frozen::is_suspect(&error) => {
-            let conn = frozen::open(dir, path)?;
-            let format = schema::format(&conn)?;
-            (conn, format)
-        }
-        found => (conn, found?),
-    };
+    let format = watchfully(&conn, dir, || schema::format(&conn))??;
     match format {
         Format::Empty => Err(missing()),
         Format::Foreign => Err(foreign(path)),
         Format::Version(found) if found > schema::KNOWN => {
             Err(Error::Newer { found, known: schema::KNOWN })
         }
-        Format::Version(found) => {
+        Format::Version(_) => {
             sound::refuse_cut(&conn, path)?;
             last::refuse_behind(&conn, path, last, format)?;
-            schema::show_as_known(&conn, found)?;
             Ok(conn)
         }
     }

@@ -21,9 +21,11 @@ pub(crate) struct Migration {
     pub(crate) sql: &'static str,
 }
 
-/// All steps, in order. Released entries are frozen: only append.
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, sql: VERSION_1 }, Migration { version: 2, sql: VERSION_2 }];
+/// All steps, in order. Released entries are frozen: only append. Format 1 was never released.
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration { version: FIRST, sql: VERSION_2 }];
+
+/// The oldest format that there is.
+const FIRST: u32 = 2;
 
 /// The format this program writes.
 pub(crate) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -31,7 +33,11 @@ pub(crate) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 /// `runs` is rewritten by every append, so its rows are narrow and it has no further index; what
 /// rarely changes about a run is in `run_info`, who holds it in `owners` (present means held, as
 /// does `expires_at`). Keys that others may remember are AUTOINCREMENT: never used twice.
-const VERSION_1: &str = "
+///
+/// Events are under one number, made by [`event_id`] from run and sequence. SQLite appends to such a
+/// table by writing only to its last page. With a key of two columns it redistributed several pages
+/// each time, which was a third of all that a run wrote.
+const VERSION_2: &str = "
 CREATE TABLE runs (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     epoch        INTEGER NOT NULL,
@@ -58,14 +64,14 @@ CREATE TABLE owners (
     pid_namespace INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE events (
-    run     INTEGER NOT NULL,
-    seq     INTEGER NOT NULL,
+    id      INTEGER PRIMARY KEY,
     at      INTEGER NOT NULL,
     tag     TEXT NOT NULL,
     version INTEGER NOT NULL,
     body    BLOB NOT NULL,
-    PRIMARY KEY (run, seq)
-) STRICT, WITHOUT ROWID;
+    run     INTEGER NOT NULL GENERATED ALWAYS AS (id >> 40) VIRTUAL,
+    seq     INTEGER NOT NULL GENERATED ALWAYS AS (id & 1099511627775) VIRTUAL
+) STRICT;
 CREATE TABLE snapshots (
     run           INTEGER PRIMARY KEY,
     seq           INTEGER NOT NULL,
@@ -90,36 +96,6 @@ CREATE TABLE blobs (
     body BLOB NOT NULL
 ) STRICT;
 ";
-
-/// Events under one number, made by [`event_id`] from run and sequence. SQLite appends to such a
-/// table by writing only to its last page. With a key of two columns it redistributed several pages
-/// each time, which was a third of all that a run wrote.
-const VERSION_2: &str = "
-ALTER TABLE events RENAME TO events_1;
-CREATE TABLE events (
-    id      INTEGER PRIMARY KEY,
-    at      INTEGER NOT NULL,
-    tag     TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    body    BLOB NOT NULL,
-    run     INTEGER NOT NULL GENERATED ALWAYS AS (id >> 40) VIRTUAL,
-    seq     INTEGER NOT NULL GENERATED ALWAYS AS (id & 1099511627775) VIRTUAL
-) STRICT;
-INSERT INTO events (id, at, tag, version, body)
-    SELECT (run << 40) | seq, at, tag, version, body FROM events_1 ORDER BY run, seq;
-DROP TABLE events_1;
-";
-
-/// Views of an older ledger for connections that may only read: temporary names hide its tables.
-const VERSION_1_AS_2: &str = "
-CREATE TEMP VIEW events AS
-    SELECT (run << 40) | seq AS id, at, tag, version, body, run, seq FROM main.events;
-";
-
-/// Lets a connection that does not write read an older ledger as if it were of this format.
-pub(super) fn show_as_known(conn: &Connection, found: u32) -> rusqlite::Result<()> {
-    if found < KNOWN { conn.execute_batch(VERSION_1_AS_2) } else { Ok(()) }
-}
 
 /// Bits of an event's number that are its sequence: a million events a second would fill them in
 /// twelve days. The rest has room for eight million runs.
@@ -163,7 +139,7 @@ pub(crate) fn format(conn: &Connection) -> rusqlite::Result<Format> {
 fn read_format(conn: &Connection) -> rusqlite::Result<Format> {
     let version: u32 = conn.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     let application: i32 = conn.query_row("PRAGMA application_id", (), |row| row.get(0))?;
-    if application == APPLICATION_ID && version > 0 {
+    if application == APPLICATION_ID && version >= FIRST {
         return Ok(Format::Version(version));
     }
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
@@ -238,13 +214,9 @@ fn refuse_under_live_lease(
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
-    use crate::{Ledger as _, Open, Sqlite};
 
-    const NEXT: &[Migration] = &[
-        MIGRATIONS[0],
-        MIGRATIONS[1],
-        Migration { version: 3, sql: "CREATE TABLE next (id INTEGER)" },
-    ];
+    const NEXT: &[Migration] =
+        &[MIGRATIONS[0], Migration { version: 3, sql: "CREATE TABLE next (id INTEGER)" }];
 
     fn first() -> Connection {
         let conn = Connection::open_in_memory().unwrap();
@@ -255,7 +227,7 @@ mod tests {
     #[test]
     fn versions_grow_by_one() {
         for (index, migration) in MIGRATIONS.iter().enumerate() {
-            assert_eq!(migration.version as usize, index + 1);
+            assert_eq!(migration.version as usize, index + FIRST as usize);
         }
     }
 
@@ -274,66 +246,11 @@ mod tests {
         assert_eq!(format(&conn).unwrap(), Format::Version(3));
     }
 
-    /// Lost: an upgrade would forget what ran.
-    #[test]
-    fn events_keep_their_run_and_their_place() {
-        let conn = Connection::open_in_memory().unwrap();
-        migrate(&conn, &MIGRATIONS[..1], &|_| Liveness::Dead).unwrap();
-        conn.execute_batch(
-            "INSERT INTO events VALUES (1, 1, 5, 'a', 1, x'01'), (1, 2, 6, 'b', 2, x'02'),
-                                       (7, 1, 7, 'c', 3, x'03')",
-        )
-        .unwrap();
-        migrate(&conn, MIGRATIONS, &|_| Liveness::Dead).unwrap();
-        let mut statement = conn
-            .prepare(
-                "SELECT id, run || ' ' || seq || ' ' || at || ' ' || tag || version || hex(body)
-                 FROM events",
-            )
-            .unwrap();
-        let found: Vec<(i64, String)> = statement
-            .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        let event =
-            |run, seq, rest: &str| (event_id(RunKey(run), seq), format!("{run} {seq} {rest}"));
-        let expected = [event(1, 1, "5 a101"), event(1, 2, "6 b202"), event(7, 1, "7 c303")];
-        assert_eq!(found, expected);
-    }
-
-    /// Lost: a person who upgrades could not look at any run until the next one.
-    #[test]
-    fn an_older_ledger_is_read_as_it_is_and_brought_up_by_who_writes() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(crate::DATABASE_FILE);
-        let old = Connection::open(&path).unwrap();
-        old.execute_batch("PRAGMA journal_mode = WAL").unwrap();
-        migrate(&old, &MIGRATIONS[..1], &|_| Liveness::Dead).unwrap();
-        old.execute_batch(
-            "INSERT INTO runs VALUES (3, 1, 2, 'running', 1, 1, 1, NULL);
-             INSERT INTO run_info VALUES (3, 'run', 'plan', 'title', 'root');
-             INSERT INTO events VALUES (3, 1, 5, 'a', 1, x'01'), (3, 2, 6, 'b', 1, x'02'),
-                                       (4, 1, 6, 'c', 1, x'03');",
-        )
-        .unwrap();
-        for mode in [Open::ReadOnly, Open::ReadWrite, Open::ReadOnly] {
-            let mut ledger = Sqlite::open(home.path(), mode).unwrap();
-            let run = ledger.run("run").unwrap().unwrap();
-            let (_, events) = ledger.load(run.run).unwrap();
-            let found: Vec<_> = events.iter().map(|e| (e.seq, e.tag.as_str())).collect();
-            assert_eq!(found, [(1, "a"), (2, "b")], "{mode:?}");
-            assert_eq!(ledger.events(run.run, 1, 10).unwrap().len(), 1);
-        }
-        assert_eq!(format(&old).unwrap(), Format::Version(KNOWN));
-    }
-
     #[test]
     fn a_failed_migration_changes_nothing() {
         let conn = first();
         let broken = [
             NEXT[0],
-            NEXT[1],
             Migration { version: 3, sql: "CREATE TABLE half (id INTEGER); CREATE TABLE half" },
         ];
         migrate(&conn, &broken, &|_| Liveness::Dead).unwrap_err();

@@ -94,10 +94,6 @@ impl Ledger for Sqlite {
         self.write(|conn| history::put_blob(conn, hash, body))
     }
 
-    fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
-        self.write(|conn| history::mend_blob(conn, hash, body))
-    }
-
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>> {
         self.read(|conn| history::blob(conn, hash))
     }

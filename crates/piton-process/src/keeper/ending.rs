@@ -47,6 +47,13 @@ impl Hold {
         }
     }
 
+    /// Begins to end every attempt of a step.
+    pub(super) fn end_steps(&mut self) {
+        let steps = self.attempts.iter().filter(|attempt| !attempt.helper);
+        let all: Vec<_> = steps.map(|attempt| (attempt.spec.key.clone(), Cause::Ended)).collect();
+        self.end(&all, Instant::now());
+    }
+
     /// Takes every ending attempt one step further.
     pub(super) fn advance_endings(&mut self, now: Instant) {
         let mut table: Option<Table> = None;

@@ -77,7 +77,7 @@ enum Prepared {
 /// Becomes the keeper, as far as the socket that drivers find.
 fn prepare(dir: &Path, config: &Config) -> Result<Prepared> {
     let what = format!("could not enter {}", dir.display());
-    std::env::set_current_dir(dir).map_err(Error::io(what))?;
+    rustix::process::chdir(dir).map_err(|error| Error::io(what)(error.into()))?;
     let here = Path::new(".");
     let Some(lock) = lock::take(here)? else {
         return Ok(Prepared::Taken);

@@ -126,15 +126,7 @@ impl Hold {
             Request::Go { key } => self.go(&key),
             Request::Ack { key } => self.acknowledge(key),
             Request::End { key } => self.end(&[(key, Cause::Ended)], Instant::now()),
-            Request::EndAll => {
-                let all: Vec<_> = self
-                    .attempts
-                    .iter()
-                    .filter(|attempt| !attempt.helper)
-                    .map(|attempt| (attempt.spec.key.clone(), Cause::Ended))
-                    .collect();
-                self.end(&all, Instant::now());
-            }
+            Request::EndAll => self.end_steps(),
             Request::Probe { key } => {
                 let state = self.state(&key);
                 self.say(&Reply::Known { key, state });

@@ -60,13 +60,7 @@ impl Hold {
         let driver_tidies = false;
         let shutdown = Shutdown { asked_by, since, looked, told, leftovers, swept, driver_tidies };
         self.shutdown = Some(shutdown);
-        let all: Vec<_> = self
-            .attempts
-            .iter()
-            .filter(|attempt| !attempt.helper)
-            .map(|attempt| (attempt.spec.key.clone(), Cause::Ended))
-            .collect();
-        self.end(&all, Instant::now());
+        self.end_steps();
     }
 
     /// Goes one step further; true when the keeper may exit.

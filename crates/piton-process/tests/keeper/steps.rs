@@ -236,11 +236,22 @@ fn hundreds_of_quick_steps() {
     assert_eq!(test.read("out").len(), 600);
 }
 
+/// The output of an attempt that ended.
+fn log_of(test: &Run, exit: &piton_process::Exit) -> AttemptLog {
+    AttemptLog {
+        stdout: test.path("out"),
+        stderr: test.path("err"),
+        stdout_range: exit.stdout,
+        stderr_range: exit.stderr,
+        dropped: exit.dropped,
+    }
+}
+
 /// The lines at the end of a log.
 fn last_lines(log: &AttemptLog, selection: Selection) -> Vec<String> {
     let pieces = logs::near_end(log, selection, 1000).unwrap().pieces.map(Result::unwrap);
     let text = |piece| match piece {
-        Piece::Line { bytes, .. } => Some(logs::sanitize(&bytes)),
+        Piece::Line { bytes, .. } => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
         Piece::Dropped { .. } => None,
     };
     pieces.filter_map(text).collect()
@@ -259,8 +270,9 @@ fn logs_are_bounded() {
     assert!(exit.stdout.len() > 8_000_000 && exit.stdout.len() - dropped.len() < 450_000);
     let on_disk = fs::metadata(test.path("out")).unwrap().blocks() * 512;
     assert!(on_disk < 1_000_000, "{on_disk}");
-    let log = AttemptLog::of_exit(&test.path("out"), &test.path("err"), &exit);
-    let pieces: Vec<Piece> = logs::merged(&log).unwrap().map(Result::unwrap).collect();
+    let log = log_of(&test, &exit);
+    let pieces: Vec<Piece> =
+        logs::read(&log, Selection::Both).unwrap().map(Result::unwrap).collect();
     let first = Piece::Line { stream: Stream::Stdout, bytes: b"first\n".to_vec(), more: false };
     assert_eq!(pieces[0], first);
     assert!(pieces.contains(&Piece::Dropped { stream: Stream::Stdout, bytes: dropped.len() }));
@@ -281,7 +293,7 @@ fn streams_are_seen_in_order() {
     until("the second mark is there", || marks() >= 48);
     fs::write(test.path("go2"), "").unwrap();
     let exit = exit(&mut keeper);
-    let log = AttemptLog::of_exit(&test.path("out"), &test.path("err"), &exit);
+    let log = log_of(&test, &exit);
     assert_eq!(last_lines(&log, Selection::Both), ["E", "O", "E2"]);
     assert_eq!(last_lines(&log, Selection::Stdout), ["O"]);
 }

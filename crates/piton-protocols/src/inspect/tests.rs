@@ -48,7 +48,7 @@ fn a_lane_without_tasks_is_a_problem() {
     let found = seen("any.txt", &text);
     assert_eq!(found["valid"], false);
     let wanted = json!({ "severity": "error", "line": 5, "message": "the lane `SL-1` has no tasks",
-        "hint": "ask for a plan update that adds tasks to it, as a table or a list" });
+        "hint": "ask for a plan update that adds tasks to it" });
     assert_eq!(found["problems"], json!([wanted]));
 }
 

@@ -1,6 +1,6 @@
-//! The task that a failed validation across lanes asks for: `FIX-<PHASE>-001`.
+//! The task that fixes a failed validation across lanes: `FIX-<PHASE>-001`.
 //!
-//! Read from the state of a run; nothing is stored beside it, so it goes when the validation passes.
+//! Derived from the state of a run, so it is gone once the validation passes.
 
 use piton_core::RunState;
 use piton_core::lane::{Stage, StageStatus};
@@ -8,7 +8,7 @@ use piton_core::state::{LaneState, Progress};
 
 use crate::protocol::Blocker;
 
-/// The fix tasks that a run waits for.
+/// The fix tasks of a run.
 pub fn blockers(state: &RunState) -> Vec<Blocker> {
     let mut found = Vec::new();
     for phase in &state.phases {
@@ -27,7 +27,7 @@ pub fn blockers(state: &RunState) -> Vec<Blocker> {
     found
 }
 
-/// The command that failed, as the lane's checkpoints have it.
+/// The command that failed, by the lane's checkpoints.
 fn command_of(lane: &LaneState) -> Option<String> {
     let work = lane.work.as_ref()?;
     let stages = [Stage::AfterLaneStart, Stage::AfterLaneTests];
@@ -38,14 +38,16 @@ fn command_of(lane: &LaneState) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use piton_core::lane::Role;
     use piton_core::state::{PhaseState, StepState};
 
     use super::*;
 
-    fn state(lane: &str, step: &str, progress: Progress) -> RunState {
-        let step =
-            StepState { id: step.to_owned(), progress, exit_code: Some(7), ..StepState::default() };
-        let lane = LaneState { id: lane.to_owned(), steps: vec![step], ..LaneState::default() };
+    fn state(role: Role, progress: Progress) -> RunState {
+        let id = "validate-1".to_owned();
+        let step = StepState { id, role, progress, exit_code: Some(7), ..StepState::default() };
+        let lane =
+            LaneState { id: "validation".to_owned(), steps: vec![step], ..LaneState::default() };
         let phase = PhaseState { id: "P1".to_owned(), lanes: vec![lane], ..PhaseState::default() };
         RunState { phases: vec![phase], ..RunState::default() }
     }
@@ -53,11 +55,10 @@ mod tests {
     /// Lost: a phase would fail after its merges without a name for what is to be done.
     #[test]
     fn a_failed_validation_names_the_task_that_mends_it() {
-        let found = blockers(&state("validation", "validate-1", Progress::Failed));
+        let found = blockers(&state(Role::Validation, Progress::Failed));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].words(), "blocked by FIX-P1-001: validation, exit code 7");
-        assert_eq!(blockers(&state("validation", "validate-1", Progress::Done)), []);
-        assert_eq!(blockers(&state("SL-1", "validate-1", Progress::Failed)), []);
-        assert_eq!(blockers(&state("validation", "own", Progress::Failed)), [], "a lane's name");
+        assert_eq!(blockers(&state(Role::Validation, Progress::Done)), []);
+        assert_eq!(blockers(&state(Role::Work, Progress::Failed)), [], "a lane's name is no role");
     }
 }

@@ -49,7 +49,7 @@ fn run(id: String, records: &[Record]) -> ForeignRun {
             add(&mut found.others, format!("{} as a whole", record.phase));
             continue;
         }
-        // Other tools take names that no plan can have.
+        // Other tools use names that are not valid in a plan.
         let path = LanePath { phase: plan_id(&record.phase), lane: plan_id(&record.lane) };
         match lanes.iter_mut().find(|(of, _)| *of == path) {
             Some((_, own)) => own.push(record),
@@ -76,7 +76,7 @@ fn lane(path: LanePath, own: &[&Record]) -> ForeignLane {
     }
 }
 
-/// A record of the file as one of the ledger; nothing where it says what this version does not know.
+/// A record of the file as one of the ledger; `None` if its stage or status is unknown.
 fn recorded(record: &Record) -> Option<StageRecord> {
     const STATUSES: [StageStatus; 7] = [
         StageStatus::Ready,
@@ -112,8 +112,8 @@ fn url_in(text: &str) -> Option<String> {
     Some(found.trim_end_matches([',', '.', ';']).to_owned())
 }
 
-/// How far the records say a lane came: the newest that advances, and was not taken back. Of equal
-/// times the later in the file counts.
+/// How far a lane came: by the newest record that advances it and was not rolled back. Of equal
+/// times, the later one in the file counts.
 fn stand(records: &[StageRecord]) -> Stand {
     let advances =
         |r: &&StageRecord| r.stage != Stage::RetryAttempt && r.status != StageStatus::RolledBack;
@@ -122,7 +122,7 @@ fn stand(records: &[StageRecord]) -> Stand {
         None | Some((Stage::BeforeLaneStart | Stage::RetryAttempt, _)) => Stand::Fresh,
         Some((Stage::PrePr, StageStatus::Complete)) => Stand::Merged,
         Some((Stage::AfterLaneTests, StageStatus::Complete) | (Stage::PrePr, _)) => Stand::Worked,
-        // Tests that failed, or did not end, may be those of one task, with others still to begin.
+        // Failed or unfinished tests may be those of one task, with other tasks still to come.
         Some((Stage::AfterLaneStart | Stage::AfterLaneTests, _)) => Stand::Working,
     }
 }
@@ -140,8 +140,8 @@ fn head_in(notes: &str) -> Option<String> {
     Some(found[1].to_owned())
 }
 
-/// The retries on record. Those of a lane that failed for good, or was taken back, count no more:
-/// whoever goes on with it grants new ones.
+/// The recorded retries. Those of a lane that failed for good or was rolled back no longer count: a
+/// resume grants new ones.
 fn retries(records: &[StageRecord]) -> Retries {
     let newest = |records: &mut dyn Iterator<Item = &StageRecord>| {
         records.max_by_key(|r| r.at).and_then(|r| r.max_retries)
@@ -156,12 +156,12 @@ fn retries(records: &[StageRecord]) -> Retries {
     Retries { begun: counts.and_then(|r| r.retry_attempt), most }
 }
 
-/// What went wrong before, as the next attempt is told of it: that of the newest record that says.
+/// The failed attempts, by the newest record that has some.
 ///
-/// `Attempt N: error` begins what is said of an attempt; the lines after it are its output.
+/// `Attempt N: error` begins an attempt; the lines after it are its output.
 fn failures(records: &[StageRecord]) -> Vec<FailedAttempt> {
-    let told = records.iter().filter(|r| !r.failure_context.is_empty());
-    let Some(record) = told.max_by_key(|r| r.at) else { return Vec::new() };
+    let failed = records.iter().filter(|r| !r.failure_context.is_empty());
+    let Some(record) = failed.max_by_key(|r| r.at) else { return Vec::new() };
     let mut all: Vec<FailedAttempt> = Vec::new();
     for line in &record.failure_context {
         let begins = attempt_of(line);
@@ -170,7 +170,7 @@ fn failures(records: &[StageRecord]) -> Vec<FailedAttempt> {
             (begins, _) => {
                 let (attempt, error) = begins.unwrap_or((1, line));
                 let (class, error) = (Class::Command, error.to_owned());
-                all.push(FailedAttempt { attempt, class, error, lines: Vec::new() });
+                all.push(FailedAttempt { attempt, class, error, lines: Vec::new(), budget: None });
             }
         }
     }
@@ -220,19 +220,19 @@ mod tests {
 
     /// Lost: the next attempt would read `Attempt 2: Attempt 1:`, and what came after it as output.
     #[test]
-    fn the_next_attempt_is_told_what_went_wrong() {
+    fn failed_attempts_become_the_failure_context() {
         let mut retry = record(Stage::RetryAttempt, StageStatus::Retrying, 9);
         retry.retry_attempt = Some(2);
         let context = ["Attempt 1: no", "line", "Attempt 2: again: no", "more"];
         retry.failure_context = context.map(str::to_owned).to_vec();
         let found = failures(&[record(Stage::PrePr, StageStatus::Failed, 10), retry]);
-        let told = |f: &FailedAttempt| (f.attempt, f.error.clone(), f.lines.join(","));
+        let shown = |f: &FailedAttempt| (f.attempt, f.error.clone(), f.lines.join(","));
         let wanted = [(1, "no", "line"), (2, "again: no", "more")];
         let wanted = wanted.map(|(n, error, lines)| (n, error.to_owned(), lines.to_owned()));
-        assert_eq!(found.iter().map(told).collect::<Vec<_>>(), wanted);
+        assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), wanted);
         let mut plain = record(Stage::RetryAttempt, StageStatus::Retrying, 9);
         plain.failure_context = vec!["it broke".to_owned(), "line".to_owned()];
-        assert_eq!(told(&failures(&[plain])[0]), (1, "it broke".to_owned(), "line".to_owned()));
+        assert_eq!(shown(&failures(&[plain])[0]), (1, "it broke".to_owned(), "line".to_owned()));
         assert_eq!(failures(&[]), []);
     }
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::run_log::Logged;
+use super::run_log::Entry;
 use super::{NONE, checkpoints, phase, run_log};
-use crate::inspect::{Format, Reading, Source};
-use crate::protocol::Claim;
+use crate::format::{Claim, Format, Reading, Source};
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::sink::Sink;
 
@@ -18,15 +17,15 @@ pub const FORMATS: &[Format] = &[
     Format { name: "lanes/run-log", claim: claim_run_log, read: read_run_log },
 ];
 
-/// How much of a file is looked at to see what it is: one record is far shorter.
-const LOOK_BYTES: usize = 64 << 10;
+/// How much of a file is read to recognize it: one record is far shorter.
+const HEAD_BYTES: usize = 64 << 10;
 /// How many of the last entries of a run log are shown.
 const LAST_ENTRIES: usize = 5;
 
-/// The beginning of a file, byte order mark and blank space apart.
+/// The beginning of a file, without byte order mark and blank space.
 fn beginning<'a>(source: &Source<'a>) -> &'a str {
     let text = source.text.trim_start_matches('\u{feff}').trim_start();
-    let mut end = text.len().min(LOOK_BYTES);
+    let mut end = text.len().min(HEAD_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -67,7 +66,7 @@ fn idle(source: &Source<'_>, found: &phase::Phase) -> Vec<Diagnostic> {
     for lane in found.lanes.iter().filter(|lane| lane.tasks.is_empty()) {
         let span = sink.line_span(lane.line);
         let message = format!("the lane {} has no tasks", quoted(&lane.id));
-        let hint = "ask for a plan update that adds tasks to it, as a table or a list";
+        let hint = "ask for a plan update that adds tasks to it";
         sink.error(code::MISSING_FIELD, &span, message, hint);
     }
     sink.finish()
@@ -89,8 +88,9 @@ fn phase_summary(found: &phase::Phase) -> Vec<String> {
     }
     lines.push(format!("lanes: {}, with {}", found.lanes.len(), counted(tasks, "task")));
     for lane in &found.lanes {
-        let held = lane.blocked_by.join(", ");
-        let state = if lane.ready { "ready".to_owned() } else { format!("waits for {held}") };
+        let blockers = lane.blocked_by.join(", ");
+        let waits = || format!("waits for {blockers}");
+        let state = if lane.ready { "ready".to_owned() } else { waits() };
         let tasks = counted(lane.tasks.len(), "task");
         lines.push(format!("  {} ({}): {tasks}, {state}", lane.id, lane.name));
     }
@@ -148,12 +148,12 @@ fn claim_run_log(source: &Source<'_>) -> Claim {
 fn read_run_log(source: &Source<'_>) -> Reading {
     let (entries, problems) = run_log::read(source.file, source.text);
     let mut lanes: BTreeMap<&str, &str> = BTreeMap::new();
-    for Logged { entry, .. } in entries.iter().filter(|logged| logged.entry.lane != NONE) {
+    for entry in entries.iter().filter(|entry| entry.lane != NONE) {
         lanes.insert(&entry.lane, &entry.event);
     }
     let last = &entries[entries.len().saturating_sub(LAST_ENTRIES)..];
-    let run_id = entries.first().map(|logged| &logged.entry.run_id);
-    let shown = |Logged { entry, .. }: &Logged| {
+    let run_id = entries.first().map(|entry| &entry.run_id);
+    let shown = |entry: &Entry| {
         json!({
             "ts": entry.ts,
             "lane": entry.lane,
@@ -175,7 +175,7 @@ fn read_run_log(source: &Source<'_>) -> Reading {
     let mut summary = vec![format!("run {run}: {}", counted(entries.len(), "event"))];
     summary.extend(lanes.iter().map(|(lane, event)| format!("  {lane}: {event}")));
     summary.push("last:".to_owned());
-    for Logged { entry, .. } in last {
+    for entry in last {
         let status = entry.status.as_str();
         summary.push(format!("  {} {} {} {status}", entry.ts, entry.lane, entry.event));
     }

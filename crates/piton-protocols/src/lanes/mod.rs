@@ -1,7 +1,36 @@
 //! The lanes protocol: phase documents, `checkpoints.json`, run log and run report.
 //!
-//! Readers tolerate what is found in the wild and report what they do not understand; writers emit
-//! every field of the contract. Nothing here opens a file or asks the time.
+//! Readers accept what real documents contain and report what they do not understand; writers emit
+//! every field of the contract.
+
+/// An enum of the words that a field of a file can have, with a variant for any other word.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+            /// A word that this version does not know; it is kept.
+            Unknown(String),
+        }
+        impl $name {
+            /// Reads a word.
+            pub fn read(word: &str) -> Self {
+                match word {
+                    $($word => Self::$variant,)+
+                    other => Self::Unknown(other.to_owned()),
+                }
+            }
+            /// The word as it is written.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $word,)+
+                    Self::Unknown(word) => word,
+                }
+            }
+        }
+    };
+}
 
 pub mod checkpoints;
 mod files;
@@ -19,21 +48,13 @@ use piton_core::{LanePath, Plan, RunState};
 use piton_formats::settings::{Settings, Views};
 
 use crate::files::{Files, Run};
-use crate::inspect::Format;
+use crate::format::{Claim, Format};
 use crate::protocol::{
-    Blocker, Claim, Imported, Protocol, Reader, Reading, Source, Start, Unreadable,
+    Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Unreadable,
 };
 
-/// Stands for "no lane" and "no task" in records.
+/// Means "no lane" and "no task" in records.
 pub const NONE: &str = "-";
-
-/// The branch of a lane, or of the task of another lane that it does.
-pub fn branch(lane: &LanePath, task: Option<&TaskOf>) -> String {
-    match task {
-        Some(task) => format!("lane-task/{}/{}/{}", lane.phase, task.lane, task.task),
-        None => format!("lane/{lane}"),
-    }
-}
 
 /// The lanes protocol.
 #[derive(Debug)]
@@ -59,7 +80,7 @@ impl Protocol for Lanes {
     }
 
     fn as_recorded(&self, plan: &mut Plan, recorded: &Plan) {
-        read::with_gates_of(plan, recorded);
+        read::keep_recorded_needs(plan, recorded);
     }
 
     fn formats(&self) -> &'static [Format] {
@@ -71,7 +92,7 @@ impl Protocol for Lanes {
     }
 
     fn is_needed(&self, run: &RunState, need: &str) -> bool {
-        start::holds(run, need)
+        start::has_phase(run, need)
     }
 
     fn retries_on_resume(&self) -> bool {
@@ -95,8 +116,18 @@ impl Protocol for Lanes {
         Some((document.ticked(), Sha::of(text.as_bytes())))
     }
 
+    fn names(&self, lane: &LanePath, task: Option<&TaskOf>) -> Names {
+        match task {
+            Some(TaskOf { lane: parent, task, .. }) => Names {
+                branch: format!("lane-task/{}/{parent}/{task}", lane.phase),
+                folder: format!("tasks/{task}"),
+            },
+            None => Names { branch: format!("lane/{lane}"), folder: lane.to_string() },
+        }
+    }
+
     fn files(&self, run: &Run<'_>) -> Option<Box<dyn Files>> {
-        Some(Box::new(files::LaneFiles::of(run)?))
+        Some(Box::new(files::LaneFiles::new(run)?))
     }
 
     fn own_paths(&self, run: &Run<'_>) -> Vec<String> {

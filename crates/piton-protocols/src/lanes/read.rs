@@ -1,9 +1,10 @@
-//! Phase documents as plans, with what they leave open as questions.
+//! Reads phase documents as plans; what they leave open becomes questions.
 
-use piton_core::{LanePath, Plan};
+use piton_core::refusal::Refusal;
+use piton_core::{LanePath, Plan, remedy};
 
 use super::phase::{self, HoldKind, Phase, PlanDefaults, Planned};
-use crate::protocol::{Need, Otherwise, Question, Reading, Refusal, Source, Unreadable};
+use crate::protocol::{Need, Otherwise, Question, Reading, Source, Unreadable};
 
 /// Reads a phase document.
 pub fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
@@ -12,19 +13,18 @@ pub fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
     let mut defaults = PlanDefaults::new(source.settings);
     defaults.task_worktrees = source.task_worktrees.unwrap_or(defaults.task_worktrees);
     if let Some(path) = &source.settings.lanes.task_prompt {
-        let template = (source.read)(path).map_err(|e| Refusal {
-            code: "plan-unreadable",
-            blocked: false,
-            cause: format!("{path}: {e}"),
-            remedies: vec!["it is named by `lanes.task_prompt` in piton.toml".to_owned()],
+        let template = (source.read)(path).map_err(|e| {
+            let refusal = Refusal::new("plan-unreadable", format!("{path}: {e}"));
+            let remedy = "create it, or correct `lanes.task_prompt` in piton.toml";
+            Unreadable::Refused(refusal.or(remedy))
         });
-        defaults.task_prompt = Some(template.map_err(Unreadable::Refused)?);
+        defaults.task_prompt = Some(template?);
     }
     let planned = phase::to_plan(file, text, &document, &defaults)
         .map_err(|problems| [warnings.clone(), problems].concat())?;
     let mut lanes = planned.plan.phases.iter().flat_map(|p| &p.lanes);
     if !source.git && lanes.any(|l| !l.rules.isolation.is_in_place()) {
-        return Err(Unreadable::Refused(needs_git()));
+        return Err(Unreadable::Blocked(needs_git()));
     }
     let questions = questions(file, &document, &planned);
     let mut reading = Reading::new(planned.plan, warnings);
@@ -42,18 +42,12 @@ pub fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
 }
 
 fn needs_git() -> Refusal {
-    Refusal {
-        code: "needs-git",
-        blocked: true,
-        cause: "lanes work in git worktrees, and this project has no git".to_owned(),
-        remedies: vec![
-            "run `git init` and make a first commit".to_owned(),
-            "or write isolation = \"in-place\" below [defaults] in piton.toml".to_owned(),
-        ],
-    }
+    Refusal::new("needs-git", "lanes work in git worktrees, but this is not a git repository")
+        .or(remedy![Words "run ", Shell "git init", Words " and make a first commit"])
+        .or("set `isolation = \"in-place\"` in [defaults] of piton.toml")
 }
 
-/// A lane by the plan's own names: those of the document may be none that a plan can have.
+/// A lane by its name in the plan, which may differ from the one in the document.
 fn path(document: &Phase, lane: &str) -> LanePath {
     LanePath { phase: phase::plan_id(&document.id), lane: lane.to_owned() }
 }
@@ -74,25 +68,25 @@ fn questions(file: &str, document: &Phase, planned: &Planned) -> Vec<Question> {
         let unasked = Some(need.words());
         found.push(Question {
             text: format!(
-                "{lane} depends on \"{name}\", which is no lane, gate or phase; is it done?"
+                "{lane} depends on \"{name}\", which is not a lane, gate or phase. Is it done?"
             ),
             otherwise: Otherwise::Stop { instead: "correct its `Depends on`", unasked },
         });
     }
     for (lane, why) in &planned.mixed {
-        let part = format!("{lane} is safe beside other lanes only in part ({why})");
-        let (lane, said) = (path(document, lane), format!("{part}: it runs alone"));
+        let part = format!("{lane} is only partly safe to run beside other lanes ({why})");
+        let (lane, said) = (path(document, lane), format!("{part}, so it runs alone"));
         found.push(Question {
-            text: format!("{part}. Beside them?"),
+            text: format!("{part}. Run it beside them?"),
             otherwise: Otherwise::Alone { lane, said },
         });
     }
     found
 }
 
-/// Gives a plan the needs of the recorded one that a gate, closed since by the lane that provides it,
-/// has taken away: a ticked box is no change of the plan.
-pub fn with_gates_of(plan: &mut Plan, recorded: &Plan) {
+/// Restores the needs of the recorded plan that are gone because a lane closed its gate since: a
+/// ticked box does not change the plan.
+pub fn keep_recorded_needs(plan: &mut Plan, recorded: &Plan) {
     let provides =
         |path: &LanePath| recorded.lane(path).is_some_and(|l| !l.rules.provides.is_empty());
     for phase in &mut plan.phases {

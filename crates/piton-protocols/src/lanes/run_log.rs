@@ -1,10 +1,12 @@
 //! The run log: one JSON object per line, appended and never changed.
 //!
-//! Reading takes unknown events, statuses and fields, any offset of time, and a last line that was
-//! cut off by a crash; writing emits the fields of the contract in their order.
+//! Reading accepts unknown events, statuses and fields, any time offset, and a last line that was cut
+//! off by a crash; writing emits the fields of the contract in their order.
+
+use std::ops::Range;
 
 use piton_core::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::NONE;
@@ -12,54 +14,33 @@ use crate::time;
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::sink::Sink;
 
-/// Largest run log that is read as a whole: hundreds of thousands of entries.
+/// Largest run log: hundreds of thousands of entries.
 pub const RUN_LOG_BYTES_MAX: usize = 128 << 20;
 
-/// How an event ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Well.
-    Ok,
-    /// With an error.
-    Error,
-    /// It waits for something.
-    Blocked,
-    /// It was left out.
-    Skipped,
-    /// It failed.
-    Failed,
-    /// A word this version does not know.
-    Unknown(String),
-}
-
-impl Status {
-    /// Reads a word.
-    pub fn read(word: &str) -> Self {
-        match word {
-            "ok" => Self::Ok,
-            "error" => Self::Error,
-            "blocked" => Self::Blocked,
-            "skipped" => Self::Skipped,
-            "failed" => Self::Failed,
-            other => Self::Unknown(other.to_owned()),
-        }
-    }
-
-    /// The word as it is written.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Blocked => "blocked",
-            Self::Skipped => "skipped",
-            Self::Failed => "failed",
-            Self::Unknown(word) => word,
-        }
+words! {
+    /// How an event ended.
+    Status {
+        /// Well.
+        Ok = "ok",
+        /// With an error.
+        Error = "error",
+        /// It waits for something.
+        Blocked = "blocked",
+        /// It was left out.
+        Skipped = "skipped",
+        /// It failed.
+        Failed = "failed",
     }
 }
 
-/// One entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One entry; its fields are written in this order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// When, as written.
     pub ts: String,
@@ -76,10 +57,13 @@ pub struct Entry {
     /// How it ended.
     pub status: Status,
     /// The command it was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cmd: Option<String>,
     /// How the command ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
     /// Anything a person should know.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
 
@@ -106,64 +90,25 @@ impl Entry {
     }
 }
 
-/// An entry and its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
-    /// Its line, from 1.
-    pub line: usize,
-    /// What it says.
-    pub entry: Entry,
-}
-
 /// An entry as a line, with its newline.
 pub fn line(entry: &Entry) -> String {
-    #[derive(Serialize)]
-    struct Written<'e> {
-        ts: &'e str,
-        run_id: &'e str,
-        phase: &'e str,
-        lane: &'e str,
-        task: &'e str,
-        event: &'e str,
-        status: &'e str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cmd: Option<&'e str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        exit_code: Option<i64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        notes: Option<&'e str>,
-    }
-    let or_none = |text: &'_ str| if text.is_empty() { NONE.to_owned() } else { text.to_owned() };
-    let (lane, task) = (or_none(&entry.lane), or_none(&entry.task));
-    let written = Written {
-        ts: &entry.ts,
-        run_id: &entry.run_id,
-        phase: &entry.phase,
-        lane: &lane,
-        task: &task,
-        event: &entry.event,
-        status: entry.status.as_str(),
-        cmd: entry.cmd.as_deref(),
-        exit_code: entry.exit_code,
-        notes: entry.notes.as_deref(),
-    };
-    let mut text = serde_json::to_string(&written).unwrap_or_default();
+    let mut text = serde_json::to_string(entry).unwrap_or_default();
     debug_assert!(!text.is_empty(), "texts and numbers are always JSON");
     text.push('\n');
     text
 }
 
-/// Reads whatever a log says, and everything that is wrong with it.
-pub fn read(file: &str, text: &str) -> (Vec<Logged>, Vec<Diagnostic>) {
+/// Reads as much of a log as possible, and all its problems.
+pub fn read(file: &str, text: &str) -> (Vec<Entry>, Vec<Diagnostic>) {
     let mut sink = Sink::new(file, text);
     if text.len() > RUN_LOG_BYTES_MAX {
         let message = format!("the log is larger than {RUN_LOG_BYTES_MAX} bytes");
         sink.error(code::TOO_LARGE, &(0..0), message, "check that this is the right file");
         return (Vec::new(), sink.finish());
     }
-    let mut found: Vec<Logged> = Vec::new();
+    let mut found: Vec<Entry> = Vec::new();
     let mut start = text.len() - text.trim_start_matches('\u{feff}').len();
-    for (index, raw) in text[start..].split_inclusive('\n').enumerate() {
+    for raw in text[start..].split_inclusive('\n') {
         let span = start..start + raw.trim_end().len();
         start += raw.len();
         if raw.trim().is_empty() {
@@ -171,9 +116,9 @@ pub fn read(file: &str, text: &str) -> (Vec<Logged>, Vec<Diagnostic>) {
         }
         match serde_json::from_str::<Map<String, Value>>(raw.trim()) {
             Ok(object) => {
-                let logged = Logged { line: index + 1, entry: entry(&object) };
-                check(&logged, &found, &span, &mut sink);
-                found.push(logged);
+                let entry = entry(&object);
+                check(&entry, found.first(), &span, &mut sink);
+                found.push(entry);
             }
             Err(_) if !raw.ends_with('\n') => {
                 let message = "the last line is cut off and was ignored";
@@ -215,8 +160,7 @@ fn entry(object: &Map<String, Value>) -> Entry {
     }
 }
 
-fn check(logged: &Logged, before: &[Logged], span: &std::ops::Range<usize>, sink: &mut Sink<'_>) {
-    let entry = &logged.entry;
+fn check(entry: &Entry, first: Option<&Entry>, span: &Range<usize>, sink: &mut Sink<'_>) {
     let fields = [("ts", &entry.ts), ("run_id", &entry.run_id), ("event", &entry.event)];
     let missing: Vec<&str> =
         fields.iter().filter(|(_, text)| text.is_empty()).map(|(name, _)| *name).collect();
@@ -232,7 +176,7 @@ fn check(logged: &Logged, before: &[Logged], span: &std::ops::Range<usize>, sink
         let hint = "known statuses: ok, error, blocked, skipped, failed";
         sink.warn(code::BAD_RECORD, span, message, hint);
     }
-    let first = before.first().map(|first| &first.entry.run_id);
+    let first = first.map(|first| &first.run_id);
     if let Some(first) = first.filter(|first| **first != entry.run_id && !entry.run_id.is_empty()) {
         let message =
             format!("the entry belongs to run {}, not to {}", quoted(&entry.run_id), quoted(first));
@@ -256,9 +200,9 @@ mod tests {
     fn offsets_unknown_words_and_texts_for_numbers_are_read() {
         let (found, problems) = read("x.jsonl", LOG);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0].entry.at(), time::read("2026-01-02T01:16:23Z"));
-        assert_eq!((found[0].entry.lane.as_str(), found[0].entry.task.as_str()), ("-", "-"));
-        let second = &found[1].entry;
+        assert_eq!(found[0].at(), time::read("2026-01-02T01:16:23Z"));
+        assert_eq!((found[0].lane.as_str(), found[0].task.as_str()), ("-", "-"));
+        let second = &found[1];
         assert_eq!((second.event.as_str(), second.status.as_str()), ("odd_event", "odd"));
         assert_eq!((second.exit_code, second.notes.clone()), (Some(7), None));
         assert_eq!(problems.len(), 1);
@@ -275,7 +219,7 @@ mod tests {
     #[test]
     fn a_bad_line_within_is_an_error_and_the_rest_is_read() {
         let (found, problems) = read("x.jsonl", &format!("\u{feff}nonsense\n\n{LOG}"));
-        assert_eq!((found.len(), found[0].line), (2, 3));
+        assert_eq!(found.len(), 2);
         assert_eq!((problems[0].severity, problems[0].line), (Severity::Error, 1));
         let (_, problems) = read("x.jsonl", "{\"ts\":\"2026-01-02T01:16:39Z\"}\n");
         assert!(problems[0].message.contains("run_id, event"), "{problems:?}");
@@ -294,6 +238,6 @@ mod tests {
         entry.notes = Some("ä".to_owned());
         entry.status = Status::Failed;
         let (found, problems) = read("x.jsonl", &line(&entry));
-        assert_eq!((found[0].entry.clone(), problems), (entry, vec![]));
+        assert_eq!((found[0].clone(), problems), (entry, vec![]));
     }
 }

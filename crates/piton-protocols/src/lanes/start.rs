@@ -1,8 +1,7 @@
-//! What earlier runs mean for a phase document: which are of the same phase, and which of one that it
+//! What earlier runs mean for a phase document: which ran the same phase, and which a phase that it
 //! depends on.
 //!
-//! A document is a plan of the phase that it holds: with another phase in its first heading it is
-//! another plan, though its path stays.
+//! A document with another phase in its first heading is another plan, even at the same path.
 
 use piton_core::{Plan, RunState};
 
@@ -14,15 +13,15 @@ pub fn start(plan: &Plan, earlier: &RunState) -> Start {
     let wanted = plan.phases.first().map_or("", |phase| phase.id.as_str());
     match earlier.phases.first() {
         Some(first) if earlier.phase(wanted).is_none() => {
-            Start::Other(format!("phase {}, which this document held before", first.id))
+            Start::Other(format!("phase {}, which this document described before", first.id))
         }
-        // One that never began has no phase yet: the document is all there is of it.
+        // A run that never started has no phases yet.
         _ => Start::Ask,
     }
 }
 
-/// Tells whether a run holds a phase, as `P1`, `Phase 1` or `P1/SL-1` name it.
-pub fn holds(run: &RunState, name: &str) -> bool {
+/// Tells whether a run has a phase, by any of its names: `P1`, `Phase 1` or `P1/SL-1`.
+pub fn has_phase(run: &RunState, name: &str) -> bool {
     let name = short(name);
     let named = |id: &str| {
         let rest = name.strip_prefix(short(id).as_str());
@@ -31,7 +30,7 @@ pub fn holds(run: &RunState, name: &str) -> bool {
     run.phases.iter().any(|phase| named(&phase.id))
 }
 
-/// The name of a phase as all its spellings have it in common: `Phase 1` and `P1` are one.
+/// The name of a phase in one spelling: `Phase 1` and `P1` are the same.
 fn short(name: &str) -> String {
     let id = plan_id(name).to_ascii_lowercase();
     let number = id.strip_prefix("phase-").filter(|n| n.starts_with(|c: char| c.is_ascii_digit()));

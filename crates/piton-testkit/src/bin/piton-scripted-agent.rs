@@ -1,4 +1,4 @@
-//! An agent program that does what its prompt says, for tests of the whole program.
+//! An agent program that does what its prompt says, for tests of the program.
 //!
 //! It reads the prompt from stdin and carries out every line that begins with a word it knows:
 //! `write PATH TEXT`, `say TEXT`, `sleep MS`, `tokens N`, `note TEXT`, `fail-until ATTEMPT`,

@@ -1,4 +1,4 @@
-//! The files of the machine: of the root and of worktrees alike, by their whole path.
+//! The files of the machine: of the root and of worktrees alike, by their full path.
 
 use piton_core::Timestamp;
 use piton_core::event::FileHash;
@@ -65,20 +65,20 @@ impl SimMachine {
 
     pub(super) fn write(
         &mut self,
-        room: &str,
+        workspace: &str,
         files: &[(String, String)],
         attempt: u32,
         at: Timestamp,
     ) {
         for (path, text) in files {
             let text = text.replace("{attempt}", &attempt.to_string());
-            if room.is_empty() {
+            if workspace.is_empty() {
                 let file = self.files.entry(path.clone()).or_default();
                 (file.bytes, file.changed) = (Some(text.into_bytes()), at);
             } else {
                 // What a power cut does to the files of a worktree is not simulated.
-                self.put(&place(room, path), &text);
-                self.files.entry(place(room, path)).or_default().changed = at;
+                self.put(&place(workspace, path), &text);
+                self.files.entry(place(workspace, path)).or_default().changed = at;
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::place::{At, Place};
 use crate::run::{Lane, RunView, Step};
 use crate::shape::shapes;
 use crate::text::{sanitize, sanitize_lines};
+use crate::words;
 
 /// One thing that happened to the step.
 #[derive(Debug, Serialize)]
@@ -93,7 +94,7 @@ impl<'a> StepView<'a> {
         }
         self.history.iter().for_each(|one| one.tell(&mut out));
         if !self.failure_context.is_empty() {
-            out.push_str("\nthe next attempt is told\n");
+            out.push_str("\ncontext for the next attempt\n");
             for line in self.failures.lines() {
                 let _ = writeln!(out, "  {}", sanitize(line));
             }
@@ -146,7 +147,7 @@ fn finish(attempt: &mut Attempt, at: At, e: &StepFinished) {
     attempt.notes.clone_from(&e.facts.notes);
     attempt.outcome = match &e.outcome {
         Outcome::Succeeded => "succeeded",
-        Outcome::Failed { class, error, lines, next } => {
+        Outcome::Failed { class, error, lines, next, .. } => {
             attempt.class = Some(*class);
             attempt.error = Some(error.clone());
             attempt.lines.clone_from(lines);
@@ -189,8 +190,12 @@ fn defined(step: &plan::Step, redactor: &Redactor) -> String {
     if !step.dir.is_empty() {
         let _ = writeln!(out, "in        {}", sanitize(&step.dir));
     }
-    let retries = if step.retries == 1 { "retry" } else { "retries" };
-    let _ = write!(out, "limits    {} {retries}, timeout {}", step.retries, step.timeout);
+    let retries = match step.retries {
+        0 => "no retries".to_owned(),
+        1 => "1 retry".to_owned(),
+        more => format!("{more} retries"),
+    };
+    let _ = write!(out, "limits    {retries}, timeout {}", step.timeout);
     if let Some(idle) = step.idle_timeout {
         let _ = write!(out, ", idle timeout {idle}");
     }
@@ -237,20 +242,14 @@ impl Attempt {
         }
         out.push('\n');
         if let Some(error) = &self.error {
-            let class = self.class.and_then(|class| serde_json::to_value(class).ok());
-            let class = class.as_ref().and_then(Value::as_str);
-            let class = class.map(|class| format!(" ({class})")).unwrap_or_default();
-            let _ = writeln!(out, "  {}{class}", sanitize(error));
+            let error = self.class.map_or(sanitize(error), |class| words::failure(class, error));
+            let _ = writeln!(out, "  {error}");
         }
         for line in &self.lines {
             let _ = writeln!(out, "  | {}", sanitize(line));
         }
         if let Some(next) = self.next_at {
             let _ = writeln!(out, "  next attempt not before {next}");
-        }
-        if let Some(LogRanges { stdout, stderr, .. }) = self.logs.filter(|l| !l.is_empty()) {
-            let (from, to) = stdout;
-            let _ = writeln!(out, "  output bytes {from}-{to}, errors {}-{}", stderr.0, stderr.1);
         }
         for note in &self.notes {
             let _ = writeln!(out, "  note: {}", sanitize(note));
@@ -277,6 +276,7 @@ mod tests {
             class: Class::Test,
             error: "exit 1".to_owned(),
             lines: vec!["\u{1b}[31mboom".to_owned()],
+            budget: None,
             next: Next::Fail,
         };
         let mut all = Vec::new();
@@ -289,7 +289,7 @@ mod tests {
             one.tell(&mut out);
         }
         assert!(out.contains("attempt 1: failed, exit 1, 3.2s\n"), "{out}");
-        assert!(out.contains("  exit 1 (test)\n  | boom\n"), "{out}");
+        assert!(out.contains("  test: exit 1\n  | boom\n"), "{out}");
         assert!(out.contains("further attempts by ann"), "{out}");
     }
 }

@@ -1,7 +1,7 @@
 //! What must hold before lanes are made: a base branch, a clean work tree, a repository we can use.
 //!
-//! Nothing here changes anything. Each refusal names what is wrong and how to put it right; whether
-//! a remark stops a run is decided by its level, not here.
+//! Nothing here changes anything. Each refusal names what is wrong and how to fix it; a remark says whether it
+//! stops lanes.
 
 mod repository;
 mod submodule;
@@ -9,23 +9,24 @@ mod unchanged;
 
 use std::path::{Path, PathBuf};
 
-pub use repository::{Level, Remark, publishers, repository};
+pub use repository::{Remark, publishers, repository};
 pub use submodule::unfilled;
 
-use piton_core::shell;
-use piton_core::text::first_few;
+use piton_core::refusal::Refusal;
 
-use crate::git::{Git, NOT_RUN};
+use crate::git::{self, Git, NOT_RUN};
+use crate::history;
 use crate::refs;
+use crate::refusals;
 use crate::repo::Project;
 
-/// How many paths a refusal names: enough to recognise them, few enough to read.
-const PATHS_NAMED_MAX: usize = 10;
+/// Git's own words for a repository of another user.
+const GIT_FOREIGN_OWNER: &str = "dubious ownership";
 
 /// An operation of git that stops half way and is ended by a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The file in a git folder that says that it is under way.
+    /// The file in a git folder that says that it is in progress.
     file: &'static str,
     /// What it is, with its article.
     pub what: &'static str,
@@ -39,11 +40,9 @@ impl Operation {
         *self == MERGE
     }
 
-    /// The commands that end it in a work tree, for a person to choose from.
-    pub fn ends_in(&self, dir: &str) -> String {
-        let command = |end: &&str| shell::git(Some(dir), &end.split(' ').collect::<Vec<_>>());
-        let all: Vec<String> = self.ends.iter().map(|end| format!("`{}`", command(end))).collect();
-        all.join(" or ")
+    /// Why nothing is done in a work tree while it is in progress.
+    pub fn refusal(&self, dir: &Path) -> Refusal {
+        refusals::operation_in_progress(self.what, dir, self.ends)
     }
 }
 
@@ -73,30 +72,12 @@ const UNDER_WAY: [Operation; 6] = [
     Operation { file: "BISECT_LOG", what: "a bisection", ends: &["bisect reset"] },
 ];
 
-/// Why something is not begun, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}; {fix}")]
-pub struct Refusal {
-    /// A frozen word for it.
-    pub code: &'static str,
-    /// What is wrong.
-    pub what: String,
-    /// How to put it right.
-    pub fix: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(code: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { code, what: what.into(), fix: fix.into() }
-    }
-}
-
 /// The branch that lanes start from and are merged into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
     /// Its short name.
     pub branch: String,
-    /// The commit it stands at.
+    /// The commit it is at.
     pub commit: String,
     /// Where it is checked out, if anywhere.
     pub worktree: Option<PathBuf>,
@@ -131,74 +112,53 @@ pub fn find_base(root: &Path, branch: &str) -> Option<Base> {
     Some(Base { branch: branch.to_owned(), commit, worktree, rebased_in })
 }
 
-/// Checks that base may move: no merge, rebase or the like of it is under way.
+/// Checks that base may move: no merge, rebase or the like of it is in progress.
 pub fn may_move(base: &Base) -> Result<(), Refusal> {
     base.worktree.iter().chain(&base.rebased_in).try_for_each(|dir| idle(dir))
 }
 
+/// Asks git whether a folder is in a work tree, rather than in a bare repository; it fails where git
+/// refuses the repository.
+pub fn is_work_tree(root: &Path) -> Result<bool, git::Error> {
+    Ok(git::git(root, &["rev-parse", "--is-inside-work-tree"])? == "true")
+}
+
 /// Checks that git can work in a folder.
 pub fn usable(root: &Path) -> Result<(), Refusal> {
-    let inside = Git::at(root).args(["rev-parse", "--is-inside-work-tree"]).text();
-    match inside.as_deref() {
-        Ok("true") => Ok(()),
-        Ok(_) => Err(Refusal::new(
-            "bare-repository",
-            format!("{} is a bare repository: it has no work tree", root.display()),
-            "call piton in a clone or a linked worktree of it",
-        )),
+    match is_work_tree(root) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(refusals::bare_repository(root)),
         Err(error) => Err(unusable(root, &error.message)),
     }
 }
 
 /// Why git takes a folder for no work tree, from what it said.
 fn unusable(root: &Path, said: &str) -> Refusal {
-    let root = root.display().to_string();
-    if said.contains("dubious ownership") {
-        let message = format!("the repository at {root} belongs to another user");
-        let trust = shell::git(None, &["config", "--global", "--add", "safe.directory", &root]);
-        let fix = format!("`{trust}`");
-        return Refusal::new("foreign-owner", message, fix);
-    }
-    let fix = if said.starts_with(NOT_RUN) {
-        "install git, or put it on the PATH"
+    if said.contains(GIT_FOREIGN_OWNER) {
+        refusals::foreign_owner(root)
+    } else if said.starts_with(NOT_RUN) {
+        refusals::git_not_found(said)
     } else {
-        "run `git init` and commit once, or use isolation = \"in-repo\""
-    };
-    let message = format!("{root} is not usable as a git work tree: {said}");
-    Refusal::new("no-repository", message, fix)
+        refusals::no_repository(root, said)
+    }
 }
 
 fn current(root: &Path) -> Result<String, Refusal> {
     let head = Project::discover_cached(root).ok().and_then(|project| project.branch());
-    head.ok_or_else(|| {
-        Refusal::new(
-            "detached-head",
-            "no branch is checked out (HEAD is detached)",
-            "check out the branch to merge into, or name it with --base",
-        )
-    })
+    head.ok_or_else(refusals::detached_head)
 }
 
 fn no_such_branch(root: &Path, branch: &str) -> Refusal {
     let unborn = refs::value(root, "HEAD^{commit}").is_none();
     if unborn && current(root).is_ok_and(|name| name == branch) {
-        return Refusal::new(
-            "no-commits",
-            format!("the branch {branch} has no commit yet, so no lane can start from it"),
-            "make a first commit, for example `git commit --allow-empty -m Start`",
-        );
+        return refusals::no_commits(branch);
     }
     let pattern = format!("refs/remotes/*/{branch}");
     let remote = Git::at(root)
         .args(["for-each-ref", "--count=1", "--format=%(refname:short)", &pattern])
         .text()
         .unwrap_or_default();
-    let fix = if remote.is_empty() {
-        "name one that `git branch` lists".to_owned()
-    } else {
-        format!("make it with `{}`", shell::git(None, &["branch", branch, &remote]))
-    };
-    Refusal::new("no-base", format!("there is no branch {branch}"), fix)
+    refusals::no_base(branch, Some(remote.as_str()).filter(|name| !name.is_empty()))
 }
 
 /// Checks that a work tree holds nothing uncommitted, our own files and folders apart.
@@ -209,30 +169,17 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
     if git_dir.is_some_and(|git_dir| unchanged::is_clean(dir, &git_dir, &is_own)) {
         return Ok(());
     }
-    let status = Git::at(dir)
-        .args(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"])
-        .bytes()
-        .map_err(|error| {
-            Refusal::new("no-status", error.to_string(), "see that `git status` works here")
-        })?;
-    let dirty: Vec<String> = status
-        .split(|byte| *byte == 0)
-        .filter_map(|line| line.get(3..))
-        .map(|path| String::from_utf8_lossy(path).into_owned())
+    let uncommitted = history::uncommitted(dir);
+    let uncommitted = uncommitted.map_err(|error| refusals::no_status(dir, error.to_string()))?;
+    let dirty: Vec<String> = uncommitted
+        .into_iter()
         .filter(|path| !is_own(path) && !submodule::lags(dir, path))
         .map(|path| named(dir, &path))
         .collect();
-    if dirty.is_empty() {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        "dirty",
-        format!("{} holds uncommitted changes: {}", dir.display(), named_few(&dirty)),
-        "commit or stash them, or start the lanes from them with --seed-dirty",
-    ))
+    if dirty.is_empty() { Ok(()) } else { Err(refusals::dirty(dir, &dirty)) }
 }
 
-/// Checks that no merge, rebase or the like is under way in a work tree.
+/// Checks that no merge, rebase or the like is in progress in a work tree.
 pub fn idle(dir: &Path) -> Result<(), Refusal> {
     idle_in(dir, git_dir(dir).as_deref())
 }
@@ -245,18 +192,11 @@ fn git_dir(dir: &Path) -> Option<PathBuf> {
 fn idle_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
     match git_dir.and_then(|git_dir| found_in(git_dir).next()) {
         None => Ok(()),
-        Some(found) => {
-            let ends = found.ends_in(&dir.display().to_string());
-            Err(Refusal::new(
-                "under-way",
-                format!("{} is under way in {}", found.what, dir.display()),
-                format!("end it first: {ends}"),
-            ))
-        }
+        Some(found) => Err(found.refusal(dir)),
     }
 }
 
-/// The operations that are under way in a work tree.
+/// The operations that are in progress in a work tree.
 pub fn under_way(dir: &Path) -> Vec<Operation> {
     git_dir(dir).iter().flat_map(|git_dir| found_in(git_dir)).collect()
 }
@@ -277,19 +217,10 @@ pub(crate) fn named(dir: &Path, path: &str) -> String {
     if !is_repository {
         return path.to_owned();
     }
-    if submodule::indexed(dir, path).is_some() {
-        return format!(
-            "{path} (a submodule: commit where it is, or take it back with git submodule update)"
-        );
+    match submodule::indexed(dir, path) {
+        Some(_) => refusals::changed_submodule(path),
+        None => refusals::nested_repository(path),
     }
-    format!(
-        "{path} (a repository of its own: move it away, let git ignore it, or make it a submodule)"
-    )
-}
-
-/// The first few of many paths, and how many more there are.
-pub(crate) fn named_few(paths: &[String]) -> String {
-    first_few(paths.iter().cloned(), PATHS_NAMED_MAX).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -298,13 +229,12 @@ mod tests {
 
     #[test]
     fn what_is_to_be_done_follows_from_what_git_said() {
-        for (said, fix) in [
-            ("git could not be run: No such file or directory (os error 2)", "install git"),
-            ("fatal: detected dubious ownership in repository at '/x'", "safe.directory /x"),
-            ("fatal: not a git repository", "git init"),
+        for (said, code) in [
+            ("git could not be run: No such file or directory (os error 2)", "git"),
+            ("fatal: detected dubious ownership in repository at '/x'", "foreign-owner"),
+            ("fatal: not a git repository", "no-repository"),
         ] {
-            let refusal = unusable(Path::new("/x"), said);
-            assert!(refusal.fix.contains(fix), "{}", refusal.fix);
+            assert_eq!(unusable(Path::new("/x"), said).code, code);
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn unfilled(dir: &Path) -> Vec<String> {
 }
 
 /// Tells whether a submodule is as base had it once: nothing in it is changed, nothing about it is
-/// staged, and it stands at a commit that the branch had there before.
+/// staged, and it is at a commit that the branch had there before.
 pub(super) fn lags(dir: &Path, path: &str) -> bool {
     if !dir.join(path).join(".git").exists() {
         return false;

@@ -36,7 +36,7 @@ fn compare(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()>
     let index = git_dir.join("index");
     let written = fs::metadata(&index).ok().filter(|found| found.len() <= INDEX_BYTES_MAX)?;
     let tracked = entries(&fs::read(&index).ok()?)?;
-    // Written anew in between, it would not be the one whose time is known.
+    // Written again in between, it would not be the one whose time is known.
     let again = fs::metadata(&index).ok()?;
     if (again.ino(), again.mtime_nsec()) != (written.ino(), written.mtime_nsec()) {
         return None;

@@ -4,7 +4,7 @@
 //! that leads out of it is refused, because what is there is not the project's. An [`AnchoredPath`]
 //! holds the folder open that it was found in, so a link that comes later leads nowhere either.
 //!
-//! What the user says in so many words, such as the path of a plan, is not looked at here.
+//! What the user says explicitly, such as the path of a plan, is not looked at here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,8 +23,8 @@ const FOLDER: OFlags =
 /// A link that leads out of the project.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} is a link that leads out of the project, to {}, and nothing is written there \
-     [link-leads-out]; remove it, or let it lead to a place in the project",
+    "{} is a link to {}, which is outside of the project, so nothing is written there \
+     [link-leads-out]; remove the link, or point it to a place in the project",
     link.display(), to.display()
 )]
 pub struct LinkLeadsOut {

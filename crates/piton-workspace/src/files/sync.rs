@@ -3,7 +3,7 @@
 //!
 //! The folders above one matter only if it was made: so it is remembered which folders this process
 //! has synced the way up from, and they are known again by when they were made, for git removes a
-//! folder with its last ref and makes it anew.
+//! folder with its last ref and makes it again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -67,7 +67,7 @@ pub fn file_system(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs a file or folder; not one that its owner may not read, or that went meanwhile.
+/// Syncs a file or folder; not one that its owner may not read, or that went in the meantime.
 fn if_in_reach(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match File::open(path) {

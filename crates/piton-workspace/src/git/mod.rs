@@ -6,6 +6,7 @@
 
 mod pool;
 
+use piton_core::refusal::Refusal;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
@@ -48,6 +49,12 @@ pub struct Error {
     pub message: String,
 }
 
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::new("git", error.to_string())
+    }
+}
+
 impl Error {
     fn new(command: String, output: &Output) -> Self {
         let mut message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
@@ -62,7 +69,7 @@ impl Error {
 /// A git command about to run.
 #[derive(Debug)]
 #[must_use]
-pub struct Git {
+pub(crate) struct Git {
     command: Command,
     words: Vec<String>,
     input: Option<Vec<u8>>,
@@ -298,8 +305,13 @@ pub(crate) fn config(dir: &Path) -> Result<Vec<(String, String)>, Error> {
     Ok(words(&bytes).map(pair).collect())
 }
 
+/// The version of git, in its own words.
+pub fn version() -> Result<String, Error> {
+    Git::at(Path::new("/")).arg("version").text()
+}
+
 /// Runs git in a folder and returns what it printed.
-pub fn git(dir: &Path, args: &[&str]) -> Result<String, Error> {
+pub(crate) fn git(dir: &Path, args: &[&str]) -> Result<String, Error> {
     Git::at(dir).args(args).text()
 }
 
@@ -309,16 +321,27 @@ pub fn is_ancestor(dir: &Path, commit: &str, of: &str) -> Result<bool, Error> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::path::Path;
 
-    use super::git;
+    use super::{Git, git};
 
-    /// Lost: a lane is blocked because a git command failed, and nobody is told how.
+    /// Lost: a lane is blocked because a git command failed, and nobody sees how.
     #[test]
     fn a_command_that_fails_without_a_word_tells_how_it_ended() {
         let asked = ["config", "--file", "/dev/null", "--get", "no.such"];
         let said = git(Path::new("/"), &asked).map_err(|error| error.message);
         assert_eq!(said, Err("exit status: 1".to_owned()));
+    }
+
+    /// Lost: the next driver does not wait for a git command of a dead one.
+    #[test]
+    fn a_witnessed_command_holds_its_witness() {
+        let home = tempfile::tempdir().unwrap();
+        let witness = home.path().join("git-children");
+        let same = format!("alias.same=![ /dev/stdin -ef '{}' ]", witness.display());
+        let git = Git::at(home.path()).witnessed(&witness).config(&same);
+        assert_eq!(git.arg("same").run(), Ok(()));
     }
 }

@@ -34,7 +34,7 @@ const GRACE_MAX: Duration = Duration::from_millis(500);
 /// How following came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// The work tree stands at the new commit.
+    /// The work tree is at the new commit.
     Done,
     /// Base is not checked out anywhere.
     NotCheckedOut,
@@ -62,7 +62,7 @@ pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed
     Ok(step.end())
 }
 
-/// Takes an interrupted step of whichever run back, or to its end; waits for one under way.
+/// Takes an interrupted step of whichever run back, or to its end; waits for one in progress.
 pub(super) fn recover(repo: &Repo, base: &Base) -> Result<()> {
     locks::await_children(repo)?;
     let mut guard = Guard::take(&repo.git_dir, "", "")?;
@@ -82,7 +82,7 @@ pub(super) fn recover(repo: &Repo, base: &Base) -> Result<()> {
     Ok(())
 }
 
-/// A step of the work tree under way: its index is held, its files are where it began.
+/// A step of the work tree in progress: its index is held, its files are where it began.
 pub(super) struct Step {
     repo: Repo,
     guard: Guard,

@@ -2,7 +2,7 @@
 //!
 //! Git's lock file is taken as a hard link to a file of our own, the *anchor*. After a crash an
 //! `index.lock` that is the same file as the anchor was ours and may go; any other is the user's.
-//! The anchor also says which step was under way. The new index is made aside and renamed over the
+//! The anchor also says which step was in progress. The new index is made aside and renamed over the
 //! user's, so that theirs is the old or the new one, never something in between. Both keep a second
 //! name until the step is over: an index that is the same file as ours was written by nobody since,
 //! and the user's can be put back.
@@ -29,7 +29,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// large merge takes that long.
 const ANCHOR_WAIT: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether it is gone.
+/// How often it is checked whether it is gone.
 const LOCK_LOOK: Duration = Duration::from_millis(5);
 
 /// The index made aside.
@@ -103,7 +103,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Writes down which step is under way, in place: the lock must stay the same file.
+    /// Writes down which step is in progress, in place: the lock must stay the same file.
     fn note(&mut self, old: &str, new: &str) -> Result<()> {
         let path = self.git_dir.join(ANCHOR);
         fs::write(&path, format!("{old} {new}\n")).at(&path)?;
@@ -180,7 +180,7 @@ impl Guard {
         self.sync()
     }
 
-    /// Drops the second names: the index is the user's, whichever it is. That it was ours goes first,
+    /// Drops the second names: the index is the user's, whichever it is. What says that it was ours goes first,
     /// for from then on nothing is put back.
     pub fn forget(&self) {
         let _ = fs::remove_file(self.git_dir.join(PLACED));
@@ -219,7 +219,7 @@ fn hold_anchor(git_dir: &Path) -> Result<File> {
         let file = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.at(&path)?;
         match file.try_lock() {
-            // Whoever had it may have removed it meanwhile.
+            // Whoever had it may have removed it in the meantime.
             Ok(()) if is_same(file.metadata(), fs::metadata(&path)) => return Ok(file),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if began.elapsed() < ANCHOR_WAIT => {
@@ -259,7 +259,7 @@ fn foreign(git_dir: &Path) -> Option<PathBuf> {
     (lock.exists() && !is_ours(git_dir)).then_some(lock)
 }
 
-/// Tells whether a step was interrupted here, or is under way.
+/// Tells whether a step was interrupted here, or is in progress.
 pub(super) fn was_interrupted(git_dir: &Path) -> bool {
     noted(&git_dir.join(ANCHOR)).is_ok_and(|step| step.is_some())
 }

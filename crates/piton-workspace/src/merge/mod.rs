@@ -3,13 +3,14 @@
 //! A rebase or a revert only makes objects; the same input gives the same commits, so it can be
 //! computed again after a crash. [`advance`] takes the work tree that has base checked out to the next
 //! commit and then moves base there, in a transaction that also verifies the run's epoch; the user's
-//! index is held meanwhile. A kill in between is told by [`probe`], and put right by whoever comes
-//! next: what base has not goes back, what it has is brought to its end by [`follow`]. Nothing here
-//! decides which lane comes next or whether tests passed.
+//! index is held in the meantime. [`probe`] finds a kill in between, and the next driver repairs it:
+//! what base does not have is put back, what it has is finished by [`follow`]. Nothing here decides which
+//! lane comes next or whether tests passed.
 
 mod advance;
 mod conflict;
 mod diff;
+mod error;
 mod filtered;
 mod follow;
 mod guard;
@@ -20,52 +21,18 @@ mod revert;
 mod sides;
 mod undo;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use advance::{Advanced, Probe, advance, finish_interrupted, probe};
+pub use error::Error;
 pub use follow::{Followed, follow};
 pub use preview::would_follow;
 pub use rebase::{Rebase, rebase};
 pub use revert::{Revert, revert};
 pub use sides::{Disputed, Sides, has_markers, sides};
 
+use crate::git::Git;
 pub use crate::git::is_ancestor;
-use crate::git::{self, Git};
-use crate::restore::PUT_BACK_FAILED;
-use crate::{checks, worktree};
-
-/// Why merging could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A git command failed.
-    #[error(transparent)]
-    Git(#[from] git::Error),
-    /// A worktree or a file could not be used.
-    #[error(transparent)]
-    Worktree(#[from] worktree::Error),
-    /// Another driver took the run over.
-    #[error("another driver took this run over; follow it with `piton status`")]
-    Superseded,
-    /// Somebody else holds a lock of git's.
-    #[error(
-        "{0} exists: another git command is at work there, or one was killed; wait for it, or delete the file if none runs"
-    )]
-    Locked(PathBuf),
-    /// Something is under way that moves base too.
-    #[error(transparent)]
-    UnderWay(#[from] checks::Refusal),
-    /// Files were on the way, and could not be put back.
-    #[error("{why}; {PUT_BACK_FAILED} ({and}): the next command that drives the run tries again")]
-    Half {
-        /// What failed.
-        why: String,
-        /// What failed then.
-        and: String,
-    },
-    /// Git answered something we do not understand.
-    #[error("git {0} answered in a way this piton does not know; report it with `git version`")]
-    Strange(&'static str),
-}
 
 /// A result with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -6,18 +6,16 @@
 //! already what the merge brings is not in its way.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use piton_core::shell;
-use rustix::fs::Access;
+use piton_core::refusal::Refusal;
 
 use super::diff::{self, Change};
 use super::{Error, Result, filtered, follow, guard, undo};
-use crate::checks::{self, Base, Refusal, named_few};
-use crate::files::os_path;
-use crate::git::{self, Git};
+use crate::checks::{self, Base};
+use crate::git::Git;
+use crate::refusals;
 use crate::repo::Repo;
 use crate::worktree::At as _;
 
@@ -26,38 +24,11 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
     checks::may_move(base)?;
     let Some(dir) = &base.worktree else { return Ok(()) };
     match overlaps(base, dir, old, new) {
-        Ok(Overlap { paths, locked, unfiltered }) if paths.is_empty() && locked.is_empty() => {
-            let Some(said) = unfiltered else { return Ok(()) };
-            Err(Refusal::new(
-                "base-in-the-way",
-                format!("files that the merge brings can't be checked out: {said}"),
-                "see that the filter works, and has what it needs, then resume",
-            ))
-        }
-        Ok(Overlap { locked, .. }) if !locked.is_empty() => Err(Refusal::new(
-            "base-in-the-way",
-            format!("the merge changes files in folders nobody may write: {}", named_few(&locked)),
-            format!("make them writable, for example chmod u+w {}, then resume", locked[0]),
-        )),
-        Ok(Overlap { paths, .. }) => Err(Refusal::new(
-            "base-in-the-way",
-            format!(
-                "{} holds changes to what the merge changes: {}",
-                dir.display(),
-                named_few(&paths)
-            ),
-            "commit, stash or move them away, then resume",
-        )),
-        Err(Error::Locked(lock)) => Err(Refusal::new(
-            "index-locked",
-            format!("{} exists: another git command is at work, or one was killed", lock.display()),
-            "wait for it, or delete the file if no git command runs",
-        )),
-        Err(error) => Err(Refusal::new(
-            "cannot-follow",
-            error.to_string(),
-            format!("see that `git status` works in {}", dir.display()),
-        )),
+        Ok(Overlap { paths, .. }) if !paths.is_empty() => Err(refusals::in_the_way(dir, &paths)),
+        Ok(Overlap { unfiltered: Some(said), .. }) => Err(refusals::filter_fails(&said)),
+        Ok(_) => Ok(()),
+        Err(Error::Locked(lock)) => Err(refusals::index_locked(&lock)),
+        Err(error) => Err(refusals::cannot_follow(dir, error.to_string())),
     }
 }
 
@@ -65,8 +36,6 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
 struct Overlap {
     /// Paths that the user changed.
     paths: Vec<String>,
-    /// Folders that may not be written.
-    locked: Vec<String>,
     /// What git says of a filter that fails.
     unfiltered: Option<String>,
 }
@@ -85,7 +54,7 @@ fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
     let changes = diff::commits(dir, old, new)?;
     let (paths, _) = in_the_way(&repo, &aside.copy, &changes, old, new)?;
     let unfiltered = if paths.is_empty() { filtered::fails(dir, &changes, new)? } else { None };
-    Ok(Overlap { paths, locked: unwritable(dir, &changes), unfiltered })
+    Ok(Overlap { paths, unfiltered })
 }
 
 /// The changed paths that the user has changed, staged or created, judged by a copy of the index;
@@ -117,56 +86,8 @@ pub(super) fn in_the_way(
     if dry.status.success() {
         return Ok((Vec::new(), alike));
     }
-    let hidden = hidden(dir, copy, changes)?;
-    if !hidden.is_empty() {
-        return Ok((hidden, alike));
-    }
     let said = String::from_utf8_lossy(&dry.stderr);
     Ok((vec![format!("git says: {}", said.trim_end().trim_start_matches("error: "))], alike))
-}
-
-/// The changed paths whose file the user changed and told git not to look at.
-fn hidden(dir: &Path, copy: &Path, changes: &[Change]) -> Result<Vec<String>> {
-    let listed = Git::at(dir).index(copy).args(["ls-files", "-s", "-v", "-z"]).bytes()?;
-    let mut found = Vec::new();
-    for (words, path) in git::tabbed(&listed) {
-        // `TAG MODE OBJECT STAGE<tab>PATH`; a tag in lower case is one mark, `S` the other.
-        let [tag, _, id, _] = words[..] else { continue };
-        let mark = match tag {
-            "S" | "s" => "skip-worktree",
-            tag if tag.chars().all(char::is_lowercase) => "assume-unchanged",
-            _ => continue,
-        };
-        let path = os_path(path);
-        let file = dir.join(path);
-        if !file.is_file() || !changes.iter().any(|change| change.path == path) {
-            continue;
-        }
-        let mut named = OsString::from("--path=");
-        named.push(path);
-        let now = Git::at(dir).args(["hash-object"]).arg(named).arg("--").arg(&file).text()?;
-        if now != id {
-            let (at, path) = (dir.display().to_string(), path.display().to_string());
-            let mark = format!("--no-{mark}");
-            let look = shell::git(Some(&at), &["update-index", &mark, "--", &path]);
-            found.push(format!(
-                "{path} (marked so that git does not look: `{look}` shows your change)"
-            ));
-        }
-    }
-    Ok(found)
-}
-
-/// The folders in which the merge changes files, and that may not be written.
-fn unwritable(dir: &Path, changes: &[Change]) -> Vec<String> {
-    let there = |change: &Change| {
-        let mut above = change.path.ancestors().skip(1).map(|above| dir.join(above));
-        above.find(|above| above.is_dir())
-    };
-    let folders: BTreeSet<PathBuf> = changes.iter().filter_map(there).collect();
-    let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    let refused = |folder: &&PathBuf| rustix::fs::access(folder.as_path(), wanted).is_err();
-    folders.iter().filter(refused).map(|folder| folder.display().to_string()).collect()
 }
 
 /// Those of the paths in the way whose file, and whatever is staged of it, is already that of the new

@@ -88,7 +88,7 @@ pub fn rebase(root: &Path, head: &str, start: &str, onto: &str) -> Result<Rebase
     }
 }
 
-/// The lane's commits that base has not got, oldest first. Leaving out what lies below the start
+/// The lane's commits that base has not got, oldest first. Leaving out what is below the start
 /// as well keeps commits away from base that the user took back there.
 fn own_commits(root: &Path, head: &str, start: &str, onto: &str) -> Result<Vec<Commit>> {
     let list = Git::at(root)

@@ -1,9 +1,9 @@
-//! Both sides of a conflict in one tree, so that nobody can take it for settled by doing nothing.
+//! Both sides of a conflict in one tree, so that nobody can take it for resolved by doing nothing.
 //!
 //! Where git can write both sides into a file it does, between markers. Where it can't (a binary
 //! file, one side deleted the file, a file where the other side has a folder, renames) it leaves one
 //! of them, and nothing in the files tells that there was another. There each side is put beside the
-//! file, as `FILE~base` and `FILE~lane`: the conflict is settled when those are gone. What was made
+//! file, as `FILE~base` and `FILE~lane`: the conflict is resolved when those are gone. What was made
 //! of it then is nobody's guess but the doing of whoever deleted them.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::repo::Repo;
 const MARKER: &[u8] = b"<<<<<<< ";
 /// The index that the tree is made with, in the git folder of a lane's worktree.
 const INDEX: &str = "piton-sides";
-/// The mode of a commit of another repository: it is told in a file, for it is no file.
+/// The mode of a commit of another repository: it is written as text, for it is not a file.
 const COMMIT_MODE: &str = "160000";
 
 /// A conflict with what both sides made of each file.
@@ -47,7 +47,7 @@ pub struct Disputed {
     pub has_markers: bool,
     /// What both came from, base's side and the lane's.
     stages: [Option<Blob>; 3],
-    /// Where the sides lie beside it: base's, then the lane's.
+    /// Where the sides are beside it: base's, then the lane's.
     beside: [Option<PathBuf>; 2],
     /// The name that git gave it, where a folder has its own.
     invented: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl Disputed {
         self.stages.iter().flatten().map(|blob| blob.id.as_str())
     }
 
-    /// What whoever settles it should know, in one line.
+    /// What whoever resolves it should know, in one line.
     pub fn words(&self) -> String {
         let name = self.path.display();
         let mut words = format!("{name} ({})", self.kind);

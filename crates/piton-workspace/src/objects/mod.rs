@@ -1,4 +1,4 @@
-//! Objects: their ids, those that lie in packs, and new ones, which are durable before anything names
+//! Objects: their ids, those that are in packs, and new ones, which are durable before anything names
 //! them.
 
 mod blob;
@@ -9,6 +9,7 @@ mod packs;
 pub mod partial;
 mod sync;
 
+use piton_core::refusal::Refusal;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub use sync::sync;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// They could not be made into a pack.
-    #[error("the snapshot's objects could not be written: {0}; `git fsck` tells more")]
+    #[error("the objects of the snapshot could not be written: {0}")]
     Pack(String),
     /// A file could not be written.
     #[error("{}: {source}", path.display())]
@@ -34,6 +35,12 @@ pub enum Error {
         /// What happened.
         source: io::Error,
     },
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::new("snapshot", error.to_string()).or(crate::refusals::check_objects())
+    }
 }
 
 impl Error {

@@ -1,4 +1,4 @@
-//! Files of the object store that are not whole yet, and those that a kill left so.
+//! Files of the object store that are not complete yet, and those that a kill left so.
 //!
 //! Each has a name that git clears away too, some day, and is locked for as long as somebody writes
 //! it. So one that nobody holds was left, and the next driver removes it.

@@ -25,7 +25,7 @@ type Sync<'a> = &'a mut dyn FnMut(&Path, &[String]) -> io::Result<()>;
 
 fn sync_with(dir: &Path, tip: &str, not: &[&str], sync: Sync<'_>) -> Result<(), git::Error> {
     let common = Repo::find(dir)?.common;
-    // Where a lane began may be gone meanwhile, which only makes for more to sync.
+    // Where a lane began may be gone in the meantime, which only makes for more to sync.
     let args = ["rev-list", "--objects", "--no-object-names", "--ignore-missing"];
     let list = Git::at(dir).args(args).args([tip, "--not"]).args(not).text()?;
     let name = |id: &str| Some(format!("objects/{}/{}", id.get(..2)?, id.get(2..)?));
@@ -46,7 +46,7 @@ fn sync_loose(common: &Path, names: &[String]) -> io::Result<()> {
     for name in names {
         match File::open(common.join(name)) {
             Ok(file) => file.sync_all()?,
-            // It was packed meanwhile.
+            // It was packed in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         }

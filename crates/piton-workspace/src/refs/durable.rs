@@ -112,7 +112,7 @@ mod tests {
         // Git removes the folder with its last ref: the entry that went stood in the one above.
         let lines = "delete refs/heads/lane/P/A 2\n";
         assert_eq!(synced(top, lines, || fs::remove_dir_all(&folder)), ["refs/heads/lane"]);
-        // Made anew, it is another folder, though its path and perhaps its number are the same.
+        // Made again, it is another folder, though its path and perhaps its number are the same.
         let found = synced(top, "update refs/heads/lane/P/A 1 0\n", || fs::create_dir(&folder));
         assert_eq!(found, ["refs/heads/lane/P", "refs/heads/lane"]);
         Ok(())

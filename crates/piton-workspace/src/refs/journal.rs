@@ -1,16 +1,16 @@
-//! Ref transactions under way, so that the locks of a git that was killed in one can be told from
+//! Ref transactions in progress, so that the locks of a git that was killed in one can be distinguished from
 //! the user's.
 //!
 //! Git locks a ref by a file beside it, which says nothing about who made it and stays behind when
 //! git is killed. So what a transaction is to do is written down first, on a *page*: a file that git
 //! has for its complaints, and holds a lock of the system's on while it lives, as does whoever started
 //! it. A page that nobody holds, and that does not end with all being done, is of a transaction that was
-//! cut short, and it names the refs whose locks may go. Nothing is looked for until a transaction meets
+//! interrupted, and it names the refs whose locks may go. Nothing is looked for until a transaction meets
 //! a lock, or a driver comes after another one.
 //!
 //! What takes a lock where the user writes too is written down durably, so that it is known after a
-//! power cut as well. Our own refs and branches are moved by nobody else: a lock of one that lies there
-//! while no transaction is under way needs no note.
+//! power cut as well. Our own refs and branches are moved by nobody else: a lock of one that is there
+//! while no transaction is in progress needs no note.
 //!
 //! A git that carries out many has one page for all of them, held by nobody in between. It may be
 //! removed then, which is seen before it is written to again.
@@ -29,7 +29,7 @@ use crate::repo::Repo;
 const OWN: [&str; 2] = [super::PREFIX, "refs/heads/lane/"];
 /// How long transactions of others are waited for; a transaction takes milliseconds.
 const QUIET_WAIT: Duration = Duration::from_secs(10);
-/// How often it is looked whether they ended.
+/// How often it is checked whether they ended.
 const QUIET_LOOK: Duration = Duration::from_millis(5);
 /// A lock where the user writes too must have been made so soon after the transaction began: git
 /// takes all locks of one at once.
@@ -43,12 +43,12 @@ const FILES_MAX: usize = 16;
 /// What a page says after a transaction that was carried out. It grows by it, because a file that
 /// shrinks and grows again costs several times as much.
 const DONE: &str = "\ndone\n";
-/// A page that is longer than this begins anew: some hundred transactions.
+/// A page that is longer than this starts again: some hundred transactions.
 const PAGE_BYTES_MAX: u64 = 64 * 1024;
 /// What is read of a complaint; git's have a few lines.
 const COMPLAINT_BYTES_MAX: usize = 64 * 1024;
 
-/// The file that whoever has a transaction under way holds, so that none begins during a sweep.
+/// The file that whoever has a transaction in progress holds, so that none begins during a sweep.
 const HELD: &str = ".held";
 /// Keeps names within this process apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -62,12 +62,12 @@ fn held(folder: &Path) -> io::Result<File> {
     File::options().read(true).append(true).create(true).open(folder.join(HELD))
 }
 
-/// The file for the transactions of one git; it goes when this does, unless one of them was cut short.
+/// The file for the transactions of one git; it goes when this does, unless one of them was interrupted.
 pub(super) struct Page {
     path: PathBuf,
     file: File,
     held: File,
-    /// Where complaints about what is under way begin.
+    /// Where complaints about what is in progress begin.
     written: u64,
     cut_short: bool,
     /// Whether a power cut leaves the file where it is.
@@ -129,7 +129,7 @@ impl Page {
 
     /// Notes that it is done.
     pub(super) fn end(&mut self) {
-        // What stays is taken for cut short, and its locks are looked for in vain; what is held on to
+        // What stays is taken for interrupted, and its locks are looked for in vain; what is held on to
         // keeps a sweep waiting. Neither breaks anything.
         if self.file.write_all(DONE.trim_start().as_bytes()).is_err() {
             let _ = self.file.set_len(0);
@@ -184,8 +184,8 @@ pub(super) fn is_locked(repo: &Repo, lines: &str) -> bool {
     locks(repo, lines).iter().any(|lock| lock.path.exists())
 }
 
-/// Removes the locks that transactions left which were cut short, if there are any; how many those
-/// were. One that was cut short after all its refs were deleted is never tried again, and the user
+/// Removes the locks that transactions left which were interrupted, if there are any; how many those
+/// were. One that was interrupted after all its refs were deleted is never tried again, and the user
 /// would meet its locks first.
 pub(super) fn clear(repo: &Repo) -> io::Result<usize> {
     let mut own = String::new();
@@ -213,7 +213,7 @@ fn locked_below(repo: &Repo, folder: &str, lines: &mut String) {
     }
 }
 
-/// Waits for the transactions under way that name a ref; tells whether they ended. The git of a driver
+/// Waits for the transactions in progress that name a ref; tells whether they ended. The git of a driver
 /// that was killed goes on and may move it yet.
 pub(super) fn await_naming(repo: &Repo, name: &str) -> io::Result<bool> {
     let entries = match fs::read_dir(folder(repo)) {
@@ -238,7 +238,7 @@ pub(super) fn await_naming(repo: &Repo, name: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes the locks of transactions that were cut short, if they are in the way of these lines or
+/// Removes the locks of transactions that were interrupted, if they are in the way of these lines or
 /// written down; how many that were.
 pub(super) fn sweep(repo: &Repo, lines: &str) -> io::Result<usize> {
     sweep_until(repo, lines, Instant::now() + QUIET_WAIT)
@@ -354,7 +354,7 @@ fn locks(repo: &Repo, lines: &str) -> Vec<Lock> {
 }
 
 impl Lock {
-    /// Removes it, if a transaction that began at a time made it and was cut short.
+    /// Removes it, if a transaction that began at a time made it and was interrupted.
     fn remove_if_ours(&self, begun: SystemTime) -> io::Result<bool> {
         let Some(found) = seen(&self.path) else { return Ok(false) };
         if !self.own {
@@ -367,7 +367,7 @@ impl Lock {
                 return Ok(false);
             }
         }
-        // One that lies there since an earlier driver met it is not waited for again: drivers that
+        // One that is there since an earlier driver met it is not waited for again: drivers that
         // are killed again and again would never get beyond it.
         let age = found.0.elapsed().unwrap_or_default();
         std::thread::sleep(UNCHANGED_FOR.saturating_sub(age));

@@ -60,7 +60,7 @@ impl Fence {
     }
 
     /// What the ref names, unless that is a higher epoch. It moves only from what was looked at: a
-    /// driver that is stopped in between must not take the place of one that came meanwhile.
+    /// driver that is stopped in between must not take the place of one that came in the meantime.
     fn below(&self, dir: &Path, epoch: u64) -> Result<Option<String>, Error> {
         let old = value(dir, &self.name);
         let found = old.as_deref().and_then(|blob| number(dir, blob));
@@ -76,7 +76,7 @@ impl Fence {
         if let Some(blob) = value(dir, &name) {
             return Ok(Self { name, blob });
         }
-        // Whoever put one up meanwhile, that one stands.
+        // Whoever put one up in the meantime, that one stands.
         let raised = Self::raise(dir, run_id, 0);
         raised.or_else(|e| value(dir, &name).map(|blob| Self { name, blob }).ok_or(e))
     }
@@ -104,7 +104,7 @@ fn number(dir: &Path, blob: &str) -> Option<u64> {
 }
 
 /// Ends the gits that wait for questions and transactions, so that nothing of a repository is in use;
-/// the next one begins anew.
+/// the next one starts again.
 pub fn end_processes() {
     repo::end_processes();
     session::end_processes();
@@ -237,7 +237,7 @@ impl Transaction {
         // Seen from a bare repository, git would not log that a branch was made.
         let made = || why == session::REASON && repo.common.file_name() == Some(".git".as_ref());
         (self.logs == Logs::Nothing || self.logs == Logs::Made && made())
-            // A git that stays would not see that refs are no files any more.
+            // A git that stays would not see that refs are not files any more.
             && !durable::has_tables(&repo.common)
     }
 
@@ -282,7 +282,7 @@ fn unsynced(error: &std::io::Error) -> Error {
     failed(format!("moved refs could not be synced: {error}; see that the disk is in order"))
 }
 
-/// Removes the locks of ref transactions that were cut short by a kill; how many those were.
+/// Removes the locks of ref transactions that were interrupted by a kill; how many those were.
 pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
     journal::clear(&Repo::find(dir)?).map_err(|e| unwritten(&e))
 }
@@ -304,7 +304,7 @@ pub struct Ref {
     pub name: String,
     /// The object it names.
     pub value: String,
-    /// When that was committed, in seconds since 1970; nothing where it is no commit.
+    /// When that was committed, in seconds since 1970; nothing where it is not a commit.
     pub committed_at: Option<i64>,
 }
 

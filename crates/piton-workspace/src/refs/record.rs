@@ -65,7 +65,7 @@ pub(crate) fn add(
     Ok(transaction.update(&record_name, &blob, None).set(&start_name, start))
 }
 
-/// The branch on record as a lane's own, and the commit it stands at; nothing once it is gone.
+/// The branch on record as a lane's own, and the commit it is at; nothing once it is gone.
 pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, String)> {
     let repo = Repo::find(root).ok()?;
     let (branch, _) = read(&repo, &names(run_id, lane).0, lane)?;

@@ -6,7 +6,7 @@
 //!
 //! Whole transactions are sent at once, so that it never waits for us with a lock held. If we die, its
 //! input ends, and with that it does. Its complaints go into the page of the journal, which both of
-//! us hold while a transaction is under way, and nobody otherwise: a driver that is stopped is waited
+//! us hold while a transaction is in progress, and nobody otherwise: a driver that is stopped is waited
 //! for only if it was stopped in the middle of one. A complaint is the end of a session.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -58,7 +58,7 @@ pub(super) fn carry_out(repo: &Repo, lines: &str, logs: bool) -> Outcome {
     let young = |session: &Session| !logs || session.begun.elapsed() <= LOG_AGE_MAX;
     if let Some(session) = SESSIONS.take(&repo.common).filter(young) {
         match session.carry_out_and_stay(repo, input) {
-            // It was ended meanwhile, as by Ctrl-C.
+            // It was ended in the meantime, as by Ctrl-C.
             Outcome::Unasked => {}
             outcome => return outcome,
         }
@@ -313,7 +313,7 @@ mod tests {
         make.commit(dir, REASON).unwrap();
     }
 
-    /// A session that has locked what a transaction moves, and is about to be cut short.
+    /// A session that has locked what a transaction moves, and is about to be interrupted.
     fn prepared(scene: &Scene, lines: &str) -> Session {
         let mut session = Session::that_stays(&scene.repo).unwrap();
         assert!(session.send(&format!("{lines}prepare\n")));
@@ -390,7 +390,7 @@ mod tests {
         let lines = format!("update {CHAIN} {one}\n");
         let removed = super::super::journal::sweep_until(&scene.repo, &lines, Instant::now());
         assert_eq!(removed.unwrap(), 1);
-        // Its page is gone, so it begins anew.
+        // Its page is gone, so it starts again.
         scene.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
         assert_ne!(scene.waiting(), Some(first));
     }

@@ -1,7 +1,7 @@
 //! Questions about refs and objects, answered by one git that stays.
 //!
 //! A lane asks dozens of them, and starting a process for each costs more than the answers. One
-//! `git cat-file --batch-command` a repository looks everything up anew whenever it is asked, so its
+//! `git cat-file --batch-command` a repository looks everything up again whenever it is asked, so its
 //! answers are as fresh as those of a new process. It is not asked at all where files of git's say
 //! what a ref names or that there is none, or again about what never changes: what an object holds.
 
@@ -189,7 +189,7 @@ impl Names<'_> {
         }
         let (common, name) = (std::path::absolute(self.common).ok()?, self.seen_from_all(name)?);
         if let Some(mut process) = PROCESSES.take(&common) {
-            // One that was ended meanwhile, as by Ctrl-C, is begun anew.
+            // One that was ended in the meantime, as by Ctrl-C, is started again.
             if let Ok(answer) = process.ask(verb, &name, &read) {
                 PROCESSES.put(common, process);
                 return answer;

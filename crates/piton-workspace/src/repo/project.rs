@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Memo, is_id, loose};
 use crate::files::{os_path, small};
-use crate::git::git;
+use crate::git::{self, git};
 
 /// Longest chain of symbolic refs that is followed; git itself allows five.
 const REF_DEPTH_MAX: usize = 5;
@@ -139,9 +139,14 @@ impl Project {
         }
     }
 
-    /// Whether this is a linked work tree of a repository that lies elsewhere.
+    /// Whether this is a linked work tree of a repository that is elsewhere.
     pub fn is_linked(&self) -> bool {
         self.git_dir != self.common_dir
+    }
+
+    /// Makes a folder a repository.
+    pub fn init(folder: &Path) -> Result<(), git::Error> {
+        git(folder, &["init", "--quiet"]).map(drop)
     }
 
     /// The branch that is checked out, also before its first commit; `None` if HEAD is detached.

@@ -204,7 +204,7 @@ fn open(folder: &Path) -> io::Result<Option<u32>> {
 }
 
 /// What is at a path of a work tree: nothing, where a link leads there from within the work tree, for
-/// what lies beyond it is another path.
+/// what is beyond it is another path.
 pub(crate) fn about(top: &Path, path: &[u8]) -> Option<fs::Metadata> {
     let about = fs::symlink_metadata(top.join(os_path(path))).ok()?;
     let mut folder = parent(path);

@@ -1,4 +1,4 @@
-//! Where a file lies until it is whole: nobody sees half of one, and a kill leaves none behind.
+//! Where a file lies until it is complete: nobody sees half of one, and a kill leaves none behind.
 //!
 //! It is written below the repository's own folder and renamed into place. Where that cannot be, on
 //! another file system or in a folder that hands its group down, it is written beside its target,

@@ -1,64 +1,14 @@
 //! Carries out a plan, or leaves everything as it was.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::apply::{Apply, Failed, about, is_in, sizes};
 use super::atomic::clear_left_in;
+use super::error::Error;
 use super::{Plan, State, Step};
 use crate::files::{os_path, sync};
-use crate::git;
 use crate::objects::Oid;
-use crate::snapshot;
-
-/// What the message of a failure says that did not even leave everything as it was.
-pub const PUT_BACK_FAILED: &str = "putting back failed too";
-
-/// Why a restore did not happen.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Bytes that it needs are not in the repository.
-    #[error(
-        "{missing} objects of the snapshots are missing, {first} among them; nothing was changed: `git fsck` tells more"
-    )]
-    Missing {
-        /// How many.
-        missing: usize,
-        /// One of them.
-        first: String,
-    },
-    /// A file changed after the plan was made.
-    #[error("{} changed after the snapshot of the present; nothing was changed: try again", path.display())]
-    Moved {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It failed, and everything was put back.
-    #[error("{why}; everything was put back as it was")]
-    PutBack {
-        /// What failed.
-        why: Failed,
-    },
-    /// It failed, and putting back failed too.
-    #[error(
-        "{why}; {PUT_BACK_FAILED} ({and}): the files as they were are in snapshot {present}, \
-         `piton restore` brings them back"
-    )]
-    Half {
-        /// What failed.
-        why: Box<Failed>,
-        /// What failed then.
-        and: Box<Failed>,
-        /// The snapshot that has everything.
-        present: String,
-    },
-    /// A snapshot could not be read.
-    #[error(transparent)]
-    Snapshot(#[from] snapshot::Error),
-    /// Git failed before anything was changed.
-    #[error(transparent)]
-    Git(#[from] git::Error),
-}
 
 /// Carries out a plan: verified and synced when it returns; on any failure all is as before.
 pub fn execute(dir: &Path, plan: &Plan) -> Result<(), Error> {

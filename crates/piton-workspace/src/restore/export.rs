@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::apply::Apply;
-use super::execute::{Error, sizes_of_all};
+use super::error::Error;
+use super::execute::sizes_of_all;
 use super::state::Version;
 use super::{Scope, State, Step};
 use crate::files::os_path;

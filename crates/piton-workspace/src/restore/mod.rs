@@ -9,6 +9,7 @@
 
 mod apply;
 mod atomic;
+mod error;
 mod execute;
 mod export;
 mod ignored;
@@ -20,7 +21,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use apply::Failed;
-pub use execute::{Error, PUT_BACK_FAILED, execute};
+pub use error::Error;
+pub use execute::execute;
 pub use export::{export, exported};
 pub use ignored::present;
 pub(crate) use state::{State, Step};
@@ -112,7 +114,7 @@ impl Scope {
                 let scope = scope.strip_suffix(b"/").unwrap_or(scope);
                 let is_folder = |state: State| matches!(state, State::Folder { .. });
                 let turns = is_folder(step.to) != is_folder(step.from);
-                // On the way back it is no folder any more if the way there made it one.
+                // On the way back it is not a folder any more if the way there made it one.
                 let is_made = is_folder(step.to) || self.beside.is_some();
                 let leads_there = turns && is_made && is_below(scope, &step.path);
                 scope == step.path || is_below(&step.path, scope) || leads_there

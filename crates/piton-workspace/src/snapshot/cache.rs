@@ -1,6 +1,6 @@
 //! The stat cache of one work tree: what each folder held, and the ids of what was read.
 //!
-//! It only saves time. It is written without a sync, checked by length and checksum, and made anew
+//! It only saves time. It is written without a sync, checked by length and checksum, and made again
 //! whenever it does not fit. Each folder is one block that does not refer to the others, so an
 //! unchanged folder is copied as it is. Ids in it are used only while the snapshot that named them
 //! is still held by its ref (the anchor).
@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"PITONST6";
 const HEADER: usize = 8 + 8 + 4;
 /// Snapshots remembered with their trees; lanes that share a folder each have a last one.
 const MEMO_MAX: usize = 16;
-/// Up to here a cache is written over the one before: some hundred files, read anew in milliseconds
+/// Up to here a cache is written over the one before: some hundred files, read again in milliseconds
 /// if the cache is torn.
 const OVER_BYTES_MAX: usize = 1 << 16;
 
@@ -270,7 +270,7 @@ pub(crate) fn encode(head: &Head, folders: &[FolderRecord<&[u8]>]) -> Vec<u8> {
     data
 }
 
-/// Writes a cache. Whoever reads a large one meanwhile sees the old file or the new one; a small one
+/// Writes a cache. Whoever reads a large one in the meantime sees the old file or the new one; a small one
 /// that is half written has a wrong checksum, and costs its reader less than the exchange costs here.
 pub(crate) fn save(file: &Path, data: &[u8]) -> io::Result<()> {
     let small = data.len() <= OVER_BYTES_MAX;

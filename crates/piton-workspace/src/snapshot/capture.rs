@@ -78,7 +78,7 @@ impl Sibling {
 }
 
 impl Known {
-    /// Whether the repository still holds the last snapshot: not if it was replaced meanwhile.
+    /// Whether the repository still holds the last snapshot: not if it was replaced in the meantime.
     fn stands(&self) -> bool {
         let (name, commit) = &self.cache.head.anchor;
         self.repo.value(name).as_deref() == Some(commit)

@@ -1,6 +1,6 @@
 //! Bytes of the stat cache: fixed-width numbers, little endian, and byte strings with a length.
 //!
-//! Reading never panics: what does not fit gives `None`, and the cache is then made anew.
+//! Reading never panics: what does not fit gives `None`, and the cache is then made again.
 
 use super::stat::Stat;
 use crate::objects::{LEN, Oid};

@@ -125,7 +125,7 @@ fn dirty(folders: &[Folder]) -> Vec<Task> {
     tasks
 }
 
-/// Lets git convert what it would convert; returns what changed meanwhile.
+/// Lets git convert what it would convert; returns what changed in the meantime.
 fn clean(
     walk: &Walk<'_>,
     folders: &mut [Folder],
@@ -182,7 +182,7 @@ fn read(walk: &Walk<'_>, tasks: &[Task], objects: &mut Objects) -> Result<Vec<Ou
             readers += usize::from(thread::Builder::new().spawn_scoped(scope, read).is_ok());
         }
         drop(send);
-        // Where there is no room for a thread, this one reads.
+        // Where no thread can be started, this one reads.
         let alone = tasks.iter().enumerate().filter(|_| readers == 0);
         for (at, task) in alone {
             outcomes[at] = Some(take(one(walk, task, &there)?, objects)?);
@@ -250,7 +250,7 @@ fn one(walk: &Walk<'_>, task: &Task, there: &There) -> Result<Outcome, Error> {
     Ok(Outcome::Missed(Why::Unstable, Stat::default()))
 }
 
-/// A file's bytes and the stamp that holds for them; `None` if it changed meanwhile.
+/// A file's bytes and the stamp that holds for them; `None` if it changed in the meantime.
 fn bytes(walk: &Walk<'_>, path: &[u8]) -> Result<Option<(Stat, Vec<u8>)>, Errno> {
     let at = |path: &[u8]| {
         rustix::fs::statat(&walk.top, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
@@ -263,7 +263,7 @@ fn bytes(walk: &Walk<'_>, path: &[u8]) -> Result<Option<(Stat, Vec<u8>)>, Errno>
             Ok((at(path)? == before).then(|| (before, target.into_bytes())))
         }
         FileType::RegularFile => {
-            // Without waiting: a FIFO may have taken the place meanwhile.
+            // Without waiting: a FIFO may have taken the place in the meantime.
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = match rustix::fs::openat(&walk.top, path, flags, Mode::empty()) {
                 Ok(fd) => std::fs::File::from(fd),

@@ -154,7 +154,7 @@ fn clean_batch(
             for path in batch {
                 match add(walk, scratch, &[path]) {
                     Ok(ids) => found.push(ids.get(*path).copied()),
-                    Err(Error::Git(error)) if of_the_filter(&error.message) => found.push(None),
+                    Err(Error::Git(error)) if git_blames_filter(&error.message) => found.push(None),
                     Err(error) => return Err(error),
                 }
             }
@@ -177,7 +177,7 @@ fn clean_batch(
 }
 
 /// Whether git failed because of a file's own filter or encoding, and not because of git.
-fn of_the_filter(message: &str) -> bool {
+fn git_blames_filter(message: &str) -> bool {
     message.contains("filter") || message.contains("encode")
 }
 

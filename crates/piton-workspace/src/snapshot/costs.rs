@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Error, packs};
+use super::Error;
 use crate::git::Git;
 use crate::refs::{PREFIX, Ref};
 
@@ -15,17 +15,6 @@ pub struct Costs {
     pub objects: u64,
     /// Bytes of those on disk, as they are packed now.
     pub bytes: u64,
-}
-
-/// What the packs take that snapshots wrote, of all runs: read from file sizes, without asking git.
-/// What the user's own repacking took over is not in it. `cache` is the folder of stat caches,
-/// `common` the git folder that all work trees share.
-pub fn packed(cache: &Path, common: &Path) -> u64 {
-    let names = std::fs::read_to_string(cache.join(packs::LIST)).unwrap_or_default();
-    let folder = common.join("objects/pack");
-    let size =
-        |name: &&str| std::fs::metadata(folder.join(format!("{name}.pack"))).map(|m| m.len());
-    packs::listed(&names).iter().filter_map(|name| size(name).ok()).sum()
 }
 
 /// Measures what the snapshots of all refs below a prefix (`refs/piton/RUN/`) cost beyond

@@ -19,6 +19,7 @@ mod content;
 mod convert;
 mod costs;
 mod entry;
+mod error;
 mod packs;
 mod protected;
 mod recorded;
@@ -36,14 +37,15 @@ mod walk;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use costs::{Costs, costs, packed, shares};
+pub use costs::{Costs, costs, shares};
 pub use entry::Why;
+pub use error::Error;
 pub use recorded::{Recorded, recorded};
 pub use since::changed_since;
 pub use taker::{Taker, take};
 
 use crate::files::{self, join};
-use crate::git::{self, Git};
+use crate::git::Git;
 use crate::objects::{self, Oid};
 
 /// A work tree to take snapshots of.
@@ -147,84 +149,6 @@ pub struct Snapshot {
     pub changed: bool,
 }
 
-/// Why a snapshot could not be taken or read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Not the top of a work tree.
-    #[error("{} is not the top of a git work tree: {why}", dir.display())]
-    NotAWorkTree {
-        /// The folder.
-        dir: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// A folder that is far more than a project.
-    #[error("{} is {what}: run Piton in a repository of the project's own", dir.display())]
-    NotAProject {
-        /// The folder.
-        dir: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
-    /// More files than allowed.
-    #[error(
-        "the work tree has more than {max} files that are not ignored: \
-         ignore what need not be kept, or raise `snapshots.files_max`"
-    )]
-    TooManyFiles {
-        /// How many are allowed.
-        max: usize,
-    },
-    /// A repository whose objects have other ids.
-    #[error(
-        "the repository uses {format} object ids; snapshots need SHA-1: convert it, or run without snapshots"
-    )]
-    Format {
-        /// Which.
-        format: String,
-    },
-    /// A commit that is no snapshot.
-    #[error("{commit} is not a snapshot that Piton took")]
-    NotASnapshot {
-        /// The commit.
-        commit: String,
-    },
-    /// A snapshot that the repository does not have any more.
-    #[error(
-        "the repository does not have snapshot {commit} any more: the refs below `refs/piton` that \
-         held it were deleted, and git has collected it; what only it held is lost. Choose another \
-         checkpoint, or go on with the files as they are"
-    )]
-    Gone {
-        /// Its commit.
-        commit: String,
-    },
-    /// New objects could not be written.
-    #[error(transparent)]
-    Objects(#[from] objects::Error),
-    /// Git failed.
-    #[error(transparent)]
-    Git(#[from] git::Error),
-    /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What happened.
-        source: std::io::Error,
-    },
-}
-
-impl Error {
-    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
-    }
-
-    pub(crate) fn io(path: &Path, errno: rustix::io::Errno) -> Self {
-        Self::file(path, errno.into())
-    }
-}
-
 /// Reads a snapshot that was taken before.
 pub fn load(dir: &Path, commit: &str) -> Result<Snapshot, Error> {
     let manifest = manifest(dir, commit)?;
@@ -234,7 +158,7 @@ pub fn load(dir: &Path, commit: &str) -> Result<Snapshot, Error> {
     Ok(Snapshot { commit, tree, degraded: manifest.missed, changed: true })
 }
 
-/// The side of a snapshot; `None` if the commit is no snapshot.
+/// The side of a snapshot; `None` if the commit is not a snapshot.
 pub(crate) fn manifest(dir: &Path, commit: &str) -> Result<Option<side::Manifest>, Error> {
     let name = format!("{commit}:side/manifest");
     let output = Git::at(dir).args(["cat-file", "blob", &name]).output()?;

@@ -86,7 +86,7 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
         }
         left = format!("{made}\n");
     }
-    // Names that others added meanwhile stay.
+    // Names that others added in the meantime stay.
     let now = std::fs::read_to_string(&path).map_err(lost)?;
     left.push_str(now.get(listed_bytes..).unwrap_or_default());
     let fresh = path.with_extension("new");

@@ -139,7 +139,7 @@ impl Walk<'_> {
         }))
     }
 
-    /// Reads the names anew and judges each that the cache does not vouch for.
+    /// Reads the names again and judges each that the cache does not vouch for.
     fn careful(
         &self,
         mut job: Job,
@@ -237,7 +237,7 @@ impl Walk<'_> {
         Ok(found)
     }
 
-    /// As for git, a folder with tracked files is no repository of its own, whatever it holds.
+    /// As for git, a folder with tracked files is not a repository of its own, whatever it holds.
     fn is_nested(&self, job: &Job) -> Result<bool, Error> {
         let full = self.full(&job.path);
         let own = Project::discover(&full).is_ok_and(|p| p.root == full && p.git_dir.is_some());
@@ -277,7 +277,7 @@ impl Walk<'_> {
         Ok(if tracked { Verdict::TakeTracked } else { Verdict::Leave })
     }
 
-    /// Anything that is no folder.
+    /// Anything that is not a folder.
     fn file(
         &self,
         path: &[u8],

@@ -169,7 +169,7 @@ impl Walk<'_> {
             let shared = Shared::new(left, helpers == 0);
             std::thread::scope(|scope| {
                 let help = || self.work(&shared, usize::MAX);
-                // Where there is no room for helpers, this thread walks alone.
+                // Where no threads can be started, this thread walks alone.
                 let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, help).ok();
                 let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
                 parts.push(self.work(&shared, usize::MAX));

@@ -54,7 +54,7 @@ pub struct Added {
     pub path: PathBuf,
     /// Its branch, likewise.
     pub branch: String,
-    /// The commit its branch stands at.
+    /// The commit its branch is at.
     pub head: String,
     /// The commit the lane started from.
     pub start: String,
@@ -85,7 +85,6 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
         return Err(Error::NoFolder(above));
     }
     let wanted = within(&repo, &wanted)?;
-    prune_stale(&repo, &admins, &wanted)?;
     let claim = branch::claim(&repo, spec, fence)?;
     make(&repo, &admins, spec, &claim, &wanted)
 }
@@ -108,12 +107,12 @@ pub(super) fn real(repo: &Repo, path: &Path) -> Result<PathBuf> {
     beneath::real(&repo.root, path).at(path)
 }
 
-/// Whether a folder is a worktree of ours, and was made whole.
+/// Whether a folder is a worktree of ours, and was completed.
 pub fn is_complete(path: &Path) -> bool {
     admin::leads_to(path).is_some_and(|dir| Mark::read(&dir).is_some())
 }
 
-/// Whether a folder is a worktree of ours that was last known to be whole before the machine restarted:
+/// Whether a folder is a worktree of ours that was last known to be complete before the machine restarted:
 /// its files may be torn. Its index is not, after this.
 pub fn restarted(root: &Path, path: &Path) -> Result<bool> {
     // The link in the folder may be torn as well: reading the marks writes it again.
@@ -126,31 +125,13 @@ pub fn restarted(root: &Path, path: &Path) -> Result<bool> {
     Ok(is_earlier)
 }
 
-/// Notes that a worktree of ours is whole, as far as the machine did not restart since.
+/// Notes that a worktree of ours is complete, as far as the machine did not restart since.
 pub fn note_complete(path: &Path) -> Result<()> {
     let marked = admin::leads_to(path).and_then(|dir| Some((Mark::read(&dir)?, dir)));
     match marked.filter(|(mark, _)| mark.boot != mark::boot()) {
         Some((mark, dir)) => Mark { boot: mark::boot().to_owned(), ..mark }.write(&dir),
         None => Ok(()),
     }
-}
-
-/// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
-/// it prunable. One that somebody locked stays, and so does its branch.
-fn prune_stale(repo: &Repo, admins: &[Admin], path: &Path) -> Result<()> {
-    let leads_here = |a: &&Admin| a.path.as_deref() == Some(path);
-    let Some(stale) = admins.iter().find(leads_here).filter(|a| a.owner().is_none()) else {
-        return Ok(());
-    };
-    if fs::symlink_metadata(path).is_ok() {
-        return Ok(());
-    }
-    let prunable = |e: &super::Entry| e.prunable && e.locked.is_none() && e.ours.is_none();
-    let named = super::list(&repo.root)?.into_iter().filter(prunable);
-    if named.into_iter().any(|e| admin::same(&e.path, path)) {
-        remove::delete_later([None, remove::discard_admin(repo, &stale.dir)?]);
-    }
-    Ok(())
 }
 
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
@@ -229,7 +210,7 @@ fn make(repo: &Repo, admins: &[Admin], spec: &Spec, claim: &Claim, wanted: &Path
     })
 }
 
-/// Registers the worktree at the first path that is free, also where another run takes that meanwhile.
+/// Registers the worktree at the first path that is free, also where another run takes that in the meantime.
 fn at_free_path(
     repo: &Repo,
     admins: &[Admin],
@@ -286,7 +267,7 @@ pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let repo = Repo::find(root)?;
-    // What a step made meanwhile is its own.
+    // What a step made in the meantime is its own.
     let absent = |name: &&String| fs::symlink_metadata(path.join(name)).is_err();
     let wanted: Vec<String> = mark.missing.iter().filter(absent).cloned().collect();
     let missing = copy::into(&repo.root, path, &wanted)?;
@@ -310,7 +291,7 @@ fn sync(path: &Path, admin: &Path) -> Result<()> {
 fn hide_folder(repo: &Repo, admins: &[Admin], path: &Path) -> Result<()> {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).at(parent)?;
-    // A task's worktree lies within its lane's, whose files are none of ours to add to.
+    // A task's worktree is within its lane's, whose files are none of ours to add to.
     let below = path.strip_prefix(&repo.root).ok().filter(|_| repo.is_main());
     let Some(first) = below.and_then(|rest| rest.components().next()) else { return Ok(()) };
     let top = repo.root.join(first);

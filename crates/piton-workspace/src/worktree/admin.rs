@@ -51,7 +51,7 @@ impl Admin {
     }
 
     fn read_with(dir: &Path, folders: &mut Folders) -> Self {
-        // First: it mends the others where an earlier boot tore them.
+        // First: it repairs the others where an earlier boot tore them.
         let mark = Mark::read(dir);
         let made_at = || mark.as_ref().and_then(|mark| mark.path.as_ref()).map(PathBuf::from);
         let path = links::path(dir).or_else(made_at).filter(|path| path != dir);
@@ -101,7 +101,7 @@ pub fn scan(repo: &Repo) -> Vec<Admin> {
     repo.admin_dirs().iter().map(|dir| Admin::read_with(dir, &mut folders)).collect()
 }
 
-/// Real paths of folders: worktrees lie side by side, so what is above them is looked up once.
+/// Real paths of folders: worktrees are side by side, so what is above them is looked up once.
 #[derive(Default)]
 struct Folders(HashMap<PathBuf, PathBuf>);
 

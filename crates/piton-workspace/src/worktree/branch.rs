@@ -28,14 +28,17 @@ pub(super) const CLAIMS_MAX: u32 = 20;
 /// How long another run may take to claim the name that it tries.
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
-/// What became of a branch that should go.
+/// What git says about a lock that somebody else holds: the name of its file.
+const GIT_LOCKED: &str = ".lock";
+
+/// What became of a branch that is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchEnd {
     /// It is gone, now or already.
     Deleted,
     /// Base does not contain its commit.
     NotContained,
-    /// It stands at another commit than expected.
+    /// It is at another commit than expected.
     Moved(String),
     /// It is checked out.
     InUse(PathBuf),
@@ -51,12 +54,6 @@ pub(super) struct Claim {
     pub start: String,
     /// It was made now, at that commit.
     pub is_new: bool,
-}
-
-/// Whether the branch of a spec is on record as the lane's.
-pub(super) fn is_claimed(repo: &Repo, spec: &Spec) -> bool {
-    let found = record::read(repo, &names(&spec.run_id, &spec.lane).0, &spec.lane);
-    found.is_some_and(|(branch, _)| branch == spec.branch)
 }
 
 /// Claims a branch for a lane, or finds the one it claimed.
@@ -138,7 +135,7 @@ fn free_name(dir: &Path, spec: &Spec) -> Result<String> {
     all.find(|name| is_free(name)).ok_or_else(|| Error::NoFreeName(spec.branch.clone()))
 }
 
-/// The commit a lane's branch stands at.
+/// The commit a lane's branch is at.
 pub(super) fn head(repo: &Repo, branch: &str) -> Result<String> {
     let head = repo.value(&format!("refs/heads/{branch}"));
     head.ok_or_else(|| Error::NoBranch(branch.to_owned()))
@@ -179,7 +176,7 @@ fn dropped(run_id: &str, lane: &str, head: &str) -> String {
     format!("{}dropped/{}/{head}", refs::run_prefix(run_id), lane_name(lane))
 }
 
-/// Deletes the branch of a lane, if it still stands at `head` and `base` contains that.
+/// Deletes the branch of a lane, if it is still at `head` and `base` contains that.
 ///
 /// `base` is the short name of a branch. In the same transaction base is required to stand where
 /// it was looked at, so a commit cannot get lost in between.
@@ -196,10 +193,10 @@ pub fn delete_branch_if_contained(
     loop {
         let before = repo.value(&base);
         match delete_once(&repo, (run_id, lane), head, (&base, before.as_deref()), fence) {
-            // The user commits to base meanwhile, or did: it is looked at again.
+            // The user commits to base in the meantime, or did: it is looked at again.
             Err(Error::Git(error))
                 if rounds < DELETE_ROUNDS_MAX
-                    && (error.message.contains(".lock") || repo.value(&base) != before) =>
+                    && (error.message.contains(GIT_LOCKED) || repo.value(&base) != before) =>
             {
                 thread::sleep(DELETE_PAUSE);
                 rounds += 1;

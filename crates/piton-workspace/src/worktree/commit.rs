@@ -34,7 +34,7 @@ pub enum Identity {
     },
 }
 
-/// The commit a lane stands at.
+/// The commit a lane is at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The commit, new or the one that was there.

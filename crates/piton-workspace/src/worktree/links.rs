@@ -19,10 +19,10 @@ use crate::files::{put, small};
 use crate::git;
 use crate::repo::{Memo, Repo, is_id};
 
-/// What stands in `commondir`: an admin folder lies two below what all work trees share.
+/// What stands in `commondir`: an admin folder is two below what all work trees share.
 const COMMON: &[u8] = b"../..\n";
 
-/// The lock of an admin folder before it is whole; git has no file of that name.
+/// The lock of an admin folder before it is complete; git has no file of that name.
 pub(super) const LOCK_ASIDE: &str = "locked.new";
 
 /// Words in the settings of a repository under which git does more for a new worktree than write
@@ -35,7 +35,7 @@ const UNUSUAL_KEYS: [&str; 3] =
     ["core.sharedrepository", "core.sparsecheckout", "worktree.userelativepaths"];
 
 /// Repositories, and whether no settings of the user or the system are unusual. These are asked for
-/// once: whoever changes them meanwhile gets worktrees as before, which are as valid.
+/// once: whoever changes them in the meantime gets worktrees as before, which are as valid.
 static USUAL: Memo<PathBuf, bool> = Memo::new();
 
 /// Registers a worktree, locked from its first moment on, as `git worktree add --no-checkout --lock`

@@ -47,7 +47,7 @@ pub fn list(root: &Path) -> Result<Vec<Entry>> {
 /// Where a branch is checked out, if anywhere; the folder of that worktree may be gone.
 ///
 /// Read from the files that say so, because every lane asks; git is asked where they do not tell:
-/// where refs are not files, and for the main work tree of a repository that lies elsewhere.
+/// where refs are not files, and for the main work tree of a repository that is elsewhere.
 pub fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
     checked_out_in(&Repo::find(root).ok()?, branch)
 }
@@ -67,7 +67,7 @@ pub(super) fn checked_out_in(repo: &Repo, branch: &str) -> Option<PathBuf> {
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
-/// Where a branch is being rebased, if anywhere: git detaches HEAD meanwhile and notes the branch.
+/// Where a branch is being rebased, if anywhere: git detaches HEAD in the meantime and notes the branch.
 pub fn rebased(root: &Path, branch: &str) -> Option<PathBuf> {
     let repo = Repo::find(root).ok()?;
     let name = format!("refs/heads/{branch}");
@@ -85,7 +85,7 @@ pub fn rebased(root: &Path, branch: &str) -> Option<PathBuf> {
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
-/// The ref that the HEAD of an entry leads to; one that a power cut tore is mended first.
+/// The ref that the HEAD of an entry leads to; one that a power cut tore is repaired first.
 fn readable_head(dir: &Path) -> Option<String> {
     match small(&dir.join("HEAD")).ok().filter(|text| links::is_head(text)) {
         Some(text) => named_by(&text),

@@ -17,7 +17,7 @@ use crate::repo::Repo;
 /// repository takes that long.
 const CHILDREN_WAIT: Duration = Duration::from_secs(120);
 
-/// How often it is looked whether they ended.
+/// How often it is checked whether they ended.
 const CHILDREN_LOOK: Duration = Duration::from_millis(5);
 
 /// Files in an admin folder that git takes as locks.

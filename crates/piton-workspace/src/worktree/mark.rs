@@ -51,10 +51,10 @@ pub struct Mark {
     pub branch: String,
     /// The commit the lane started from.
     pub start: String,
-    /// The boot of the machine in which it was last known to be whole.
+    /// The boot of the machine in which it was last known to be complete.
     pub boot: String,
     /// Where the worktree was made, and locked, by us. Not there in marks of others' worktrees that
-    /// became ours, in older ones, and where the path is no text of one line: what says where those
+    /// became ours, in older ones, and where the path is not text of one line: what says where those
     /// are is synced, or theirs.
     pub path: Option<String>,
     /// What should have been copied into it and was not there yet.
@@ -62,7 +62,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Reads that of an admin folder; what an earlier boot may have torn there is mended first.
+    /// Reads that of an admin folder; what an earlier boot may have torn there is repaired first.
     pub fn read(admin: &Path) -> Option<Self> {
         let text = String::from_utf8(small(&admin.join(MARK)).ok()?).ok()?;
         let mark = Self::parse(&text)?;
@@ -80,7 +80,7 @@ impl Mark {
         };
         let owner = Owner { run_id: value("run")?, lane: value("lane")? };
         let (branch, start) = (value("branch")?, value("start")?);
-        // The last line is there only if the file is whole.
+        // The last line is there only if the file is complete.
         value("end")?;
         let missing = text.lines().filter_map(|line| line.strip_prefix("missing "));
         let missing = missing.map(str::to_owned).collect();
@@ -99,7 +99,7 @@ impl Mark {
         )
     }
 
-    /// Writes it anew, whole or not at all.
+    /// Writes it again, completely or not at all.
     pub fn write(&self, admin: &Path) -> Result<()> {
         let file = admin.join(MARK);
         replace(&file, self.text().as_bytes()).at(file)

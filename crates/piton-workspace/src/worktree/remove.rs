@@ -18,12 +18,6 @@ use super::{At as _, Error, Result, check, links, locks};
 use crate::refs::Fence;
 use crate::repo::Repo;
 
-/// How the trash next to a worktree is called, where ours is on another file system.
-const ASIDE: &str = ".piton-trash-";
-
-/// Where worktrees are, by the contract for lanes.
-const FOLDER: &str = ".worktrees";
-
 /// How long a driver takes at most between two files of an entry.
 const BEGUN_AGE_MAX: Duration = Duration::from_secs(10);
 
@@ -95,10 +89,10 @@ pub(super) fn discard_files(repo: &Repo, path: Option<&PathBuf>) -> Result<Optio
     let Some(path) = path else { return Ok(None) };
     match throw(repo, path) {
         Ok(trash) => Ok(Some(trash)),
+        // The trash is on another file system: somebody has to wait.
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-            let aside = path.with_file_name(format!("{ASIDE}{}", number()));
-            rename(path, &aside).at(path)?;
-            Ok(Some(aside))
+            delete(path).at(path)?;
+            Ok(None)
         }
         Err(source) => Err(Error::File { path: path.clone(), source }),
     }
@@ -119,9 +113,8 @@ pub(super) fn discard_admin(repo: &Repo, dir: &Path) -> Result<Option<PathBuf>> 
 /// What removals left behind and nobody has deleted yet.
 pub fn trash_folders(root: &Path) -> Result<Vec<PathBuf>> {
     let repo = Repo::find(root)?;
-    let mut folders = below(&trash_folder(&repo), "");
-    folders.extend(aside(&repo.root.join(FOLDER), 2));
-    Ok(folders)
+    let entries = fs::read_dir(trash_folder(&repo)).into_iter().flatten().flatten();
+    Ok(entries.map(|entry| entry.path()).collect())
 }
 
 /// Deletes what removals left behind; the number of folders that are gone. Everything in the
@@ -131,7 +124,7 @@ pub fn empty_trash(root: &Path) -> Result<usize> {
     for folder in trash_folders(root)? {
         match delete(&folder) {
             Ok(()) => gone += 1,
-            // Another deletion of the same folder under way.
+            // Another deletion of the same folder is in progress.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(source) => return Err(Error::File { path: folder, source }),
         }
@@ -164,23 +157,6 @@ pub fn sweep_begun<'a>(
     Ok(())
 }
 
-/// Trash that had to stay next to worktrees, down to a depth.
-fn aside(dir: &Path, depth: usize) -> Vec<PathBuf> {
-    let mut found = below(dir, ASIDE);
-    if depth > 0 {
-        let deeper = below(dir, "").into_iter().filter(|d| d.is_dir() && !d.join(".git").exists());
-        found.extend(deeper.flat_map(|dir| aside(&dir, depth - 1)));
-    }
-    found
-}
-
-fn below(dir: &Path, start: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let entries = entries.filter_map(std::result::Result::ok);
-    let named = entries.filter(|e| e.file_name().to_string_lossy().starts_with(start));
-    named.map(|entry| entry.path()).collect()
-}
-
 fn trash_folder(repo: &Repo) -> PathBuf {
     repo.state.join("trash")
 }
@@ -197,7 +173,7 @@ fn throw(repo: &Repo, from: &Path) -> std::io::Result<PathBuf> {
     let mut is_made = false;
     loop {
         let trash = folder.join(number());
-        match rename(from, &trash) {
+        match fs::rename(from, &trash) {
             Ok(()) => return Ok(trash),
             Err(error) if error.kind() == ErrorKind::NotFound && !is_made => {
                 fs::create_dir_all(&folder)?;
@@ -206,17 +182,6 @@ fn throw(repo: &Repo, from: &Path) -> std::io::Result<PathBuf> {
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// Renames a folder; one that may not be written must be made writable to change its parent.
-fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            fs::set_permissions(from, fs::Permissions::from_mode(0o700))?;
-            fs::rename(from, to)
-        }
-        result => result,
     }
 }
 

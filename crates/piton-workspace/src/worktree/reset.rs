@@ -1,4 +1,4 @@
-//! Makes a lane's worktree stand at a commit: branch, HEAD, index, and the files if wanted.
+//! Moves a lane's worktree to a commit: branch, HEAD, index, and the files if wanted.
 //!
 //! Only in worktrees of ours. A note in the admin folder says where to, and whoever takes the
 //! worktree up next finishes it. The branch moves last: files that are ahead of their branch look
@@ -14,7 +14,7 @@ use crate::refs::{Fence, Transaction};
 use crate::repo::{REFTABLE_HEAD, Repo, head_ref};
 use crate::{git, index};
 
-/// The note about a move under way.
+/// The note about a move in progress.
 const MOVE: &str = "piton-move";
 
 /// What an interrupted operation of git leaves in an admin folder; after a move it means nothing.
@@ -199,14 +199,14 @@ pub(super) fn reset_index(repo: &Repo, commit: &str) -> Result<()> {
         return Ok(());
     }
     read_tree(repo, &[commit])?;
-    // Its exit says that files differ, which is no failure here.
+    // Its exit says that files differ, which is not a failure here.
     repo.git().args(["update-index", "-q", "--refresh"]).output()?;
     Ok(())
 }
 
 /// Reads a tree into the index, whatever it holds. Git refuses that for entries which a step told it
 /// not to look at, if their files changed: the marks of those go then. One that nobody can read is made
-/// anew.
+/// again.
 fn read_tree(repo: &Repo, args: &[&str]) -> Result<()> {
     let reset = || repo.git().args(["read-tree", "--reset"]).args(args).run();
     let Err(error) = reset() else { return Ok(()) };
@@ -253,7 +253,7 @@ fn take_mark(
     Ok(git.input(with.join(&0)).run()?)
 }
 
-/// Makes the index anew if a power cut tore it.
+/// Makes the index again if a power cut tore it.
 pub(super) fn repair_index(repo: &Repo) -> Result<()> {
     let args = ["diff-index", "--cached", "--quiet", "HEAD"];
     let readable = repo.git().args(args).output()?.status.code().is_some_and(|code| code < 2);

@@ -101,7 +101,7 @@ fn too_much_is_refused_with_what_to_change() {
     repo.rules.files_max = 1;
     let error = repo.try_take().unwrap_err();
     assert!(matches!(error, Error::TooManyFiles { max: 1 }));
-    assert!(error.to_string().contains("files_max"));
+    assert!(piton_core::refusal::Refusal::from(error).to_string().contains("files_max"));
     repo.rules = Rules::default();
     repo.rules.home = Some(repo.dir().to_owned());
     assert!(matches!(repo.try_take(), Err(Error::NotAProject { .. })));

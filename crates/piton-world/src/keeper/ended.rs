@@ -9,14 +9,14 @@ use signal_hook::consts::{SIGHUP, SIGTERM};
 /// How a shell reports that its child died of a signal: this much more than its number.
 const BY_SIGNAL: i32 = 128;
 
-/// Whether an attempt died of a signal that asks to go. Found in the journal of a keeper that is gone
-/// too, it went with it: a machine that shuts down, or a session that ends, tells all alike.
-pub(super) fn told_to_go(ended: &Ended) -> bool {
+/// Whether an attempt died of a signal that asks it to end. If its keeper is gone too, both got the
+/// signal: a machine that shuts down, or a session that ends, sends it to all processes.
+pub(super) fn was_asked_to_end(ended: &Ended) -> bool {
     let by = ended.signal.or_else(|| ended.code.map(|code| code - BY_SIGNAL));
     ended.cause == Cause::Exited && by.is_some_and(|signal| [SIGTERM, SIGHUP].contains(&signal))
 }
 
-/// What the engine is told of an exit.
+/// The end of an attempt from an exit that the keeper reports.
 pub(super) fn ended_of(attempt: &Attempt, exit: &Exit) -> Ended {
     let range = |r: protocol::Range| (r.start, r.end);
     Ended {

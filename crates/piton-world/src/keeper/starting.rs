@@ -7,8 +7,8 @@ use piton_engine::order::Order;
 use piton_process::Keeper;
 use piton_process::protocol::{NewFile, Part, Request, Start};
 
-use super::super::{failed, lane_logs, own_program, scratch};
-use super::{Connection, environment, taken_or_failed};
+use super::super::{failed, lane_logs, scratch};
+use super::{Connection, taken_or_failed};
 
 impl Connection {
     /// Lets the keeper make one attempt ready that nothing runs beside. Only a keeper that is there:
@@ -87,7 +87,7 @@ impl Connection {
         Start {
             key: order.attempt.to_string(),
             parts: parts.collect(),
-            dir: root.join(&order.room).join(&order.dir),
+            dir: root.join(&order.workspace).join(&order.dir),
             env,
             unset: Vec::new(),
             files,
@@ -111,11 +111,10 @@ impl Connection {
         // What a keeper may not do, its children may not either.
         self.let_go();
         scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
-        let exe = own_program().map_err(failed)?;
+        let (exe, environment) = (self.inherited.own_program(), self.inherited.for_children());
         let word = std::ffi::OsStr::new("__keeper");
-        let keeper =
-            Keeper::start(&exe, &[word], &self.dir, &self.mark, self.epoch, &environment())
-                .map_err(taken_or_failed)?;
+        let keeper = Keeper::start(&exe, &[word], &self.dir, &self.mark, self.epoch, &environment)
+            .map_err(taken_or_failed)?;
         self.keeper = Some(keeper);
         Ok(())
     }
@@ -128,6 +127,7 @@ mod tests {
 
     use piton_engine::Error;
 
+    use super::super::super::Inherited;
     use super::super::FIRST_EPOCH;
     use super::*;
 
@@ -138,7 +138,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("r");
         let attached = |epoch| {
-            let mut connection = Connection::new(dir.clone());
+            let mut connection = Connection::new(dir.clone(), Inherited::default());
             let running = super::super::Running::default();
             connection.attach(epoch, "", &[], &running, &mut || false).unwrap();
             connection

@@ -1,18 +1,18 @@
-//! A keeper that stands still: it neither limits nor ends its steps, and never says what became of them.
+//! A keeper that is stopped (`SIGSTOP`): it neither limits nor ends its steps, and reports nothing.
 //!
-//! The driver says so and goes. It does not let the keeper go on: whoever stopped it may be looking at
-//! it, and nothing is lost by waiting for a person.
+//! The driver reports that and ends. It does not continue the keeper: somebody may be debugging it, and
+//! nothing is lost by waiting for a person.
 
 use std::time::{Duration, Instant};
 
 use piton_engine::{Error, Result};
 
-/// How long a keeper may stand still: a person may have stopped all at once, and lets all go on.
+/// How long a keeper may be stopped: a person may have stopped all processes, and continue all of them.
 const STOPPED_WAIT: Duration = Duration::from_secs(5);
-/// How often it is looked whether it does.
+/// How often that is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What was seen of a keeper's standing still.
+/// Since when a keeper is stopped, and when that was last checked.
 #[derive(Default)]
 pub(super) struct Stillness {
     since: Option<Instant>,
@@ -20,7 +20,7 @@ pub(super) struct Stillness {
 }
 
 impl Stillness {
-    /// Refuses to wait any longer for a keeper that stands still.
+    /// Refuses to wait any longer for a keeper that is stopped.
     pub(super) fn refuse(&mut self, pid: u32) -> Result<()> {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
             return Ok(());
@@ -35,10 +35,7 @@ impl Stillness {
     }
 }
 
-/// What is said of one that stands still.
+/// The error for a keeper that is stopped.
 pub(super) fn stopped(pid: u32) -> Error {
-    Error::World(format!(
-        "the keeper (process {pid}) is stopped: it neither limits nor ends its steps; let it go on \
-         with `kill -CONT {pid}`, or end it with `kill -KILL {pid}`, then resume"
-    ))
+    Error::World(crate::refusals::keeper_stopped(pid))
 }

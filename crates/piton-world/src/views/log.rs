@@ -1,4 +1,4 @@
-//! The run log as a file: lines are appended; after a crash it is made whole again.
+//! The run log as a file: lines are appended; after a crash it is completed.
 //!
 //! Other tools append to the same file. Their lines are kept where they stand, and the file is
 //! rewritten only if lines of ours are missing in its middle: an appender that has it open would go
@@ -45,7 +45,7 @@ fn add(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
             torn.drain(..start);
         }
     }
-    // One call, so that whoever reads meanwhile sees whole lines.
+    // One call, so that readers see complete lines.
     match lines.as_bytes().strip_prefix(torn.as_slice()) {
         Some(rest) => file.write_all(rest),
         None => file.write_all(format!("\n{lines}").as_bytes()),
@@ -93,9 +93,9 @@ fn whole(there: &[u8], expected: &[u8]) -> Vec<u8> {
                 ours[next..*at].iter().for_each(|missing| out.extend_from_slice(missing));
                 next = at + 1;
             }
-            // It stands here again.
+            // It is here again.
             None if known.is_some() => continue,
-            // Torn: it comes whole with the missing ones.
+            // Torn: it is written again with the missing ones.
             None if is_torn(line) && ours[next..].iter().any(|own| own.starts_with(line)) => {
                 continue;
             }

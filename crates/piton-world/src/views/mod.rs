@@ -24,7 +24,7 @@ use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use super::failed;
-use super::hands::Hands;
+use super::run_lock::RunLock;
 use replace::Replacer;
 
 /// What an edit has remembered, in the folder of a run.
@@ -51,7 +51,7 @@ pub struct Writer {
     place: Place,
     files: Box<dyn Files>,
     replacer: Replacer,
-    hands: Hands,
+    run_lock: RunLock,
     /// Lines for the log that are not in it yet.
     unlogged: String,
     /// The last event that it has, or shall have with those lines.
@@ -63,16 +63,16 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes one for the files of a run; `hands` is the lock that its drivers hold while they act.
-    pub fn new(place: Place, files: Box<dyn Files>, hands: Hands) -> Self {
+    /// Makes one for the files of a run; `run_lock` is the lock that its drivers hold while they act.
+    pub fn new(place: Place, files: Box<dyn Files>, run_lock: RunLock) -> Self {
         let replacer = Replacer::new(&place.root, &place.state_dir);
         let (unlogged, last_at) = (String::new(), Timestamp::default());
-        Self { place, files, replacer, hands, unlogged, logged: 0, has_log: false, last_at }
+        Self { place, files, replacer, run_lock, unlogged, logged: 0, has_log: false, last_at }
     }
 
     /// Lets a driver write them, and none that came before it.
     pub fn take_over(&mut self, epoch: u64) -> Result<()> {
-        self.hands.take_over(epoch)
+        self.run_lock.take_over(epoch)
     }
 
     /// Brings files that a driver which died may have left behind up to what the ledger says: `all`
@@ -86,7 +86,7 @@ impl Writer {
         for (_, _, event) in all {
             self.files.happened(event);
         }
-        let log = self.hands.hold().and_then(|_held| self.rebuild_log(all).map_err(failed));
+        let log = self.run_lock.hold().and_then(|_held| self.rebuild_log(all).map_err(failed));
         let mut said = Vec::from_iter(log.err().map(|e| format!("the log was not written: {e}")));
         match self.write(plan, state) {
             Ok(warnings) => said.extend(warnings),
@@ -141,7 +141,7 @@ impl Writer {
         outcome
     }
 
-    /// Appends to the log what was taken for it; one that was deleted is written anew.
+    /// Appends to the log what was taken for it; one that was deleted is written again.
     fn write_log(&mut self) -> io::Result<()> {
         let Some(log) = self.files.log() else { return Ok(()) };
         let path = self.place.root.join(log);
@@ -160,7 +160,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the log whole: `all` are the events of the run from its first.
+    /// Completes the log: `all` are the events of the run from its first.
     fn rebuild_log(&mut self, all: &[(u64, Timestamp, Event)]) -> io::Result<()> {
         let Some(log) = self.files.log() else { return Ok(()) };
         let lines: String = all.iter().map(|(_, at, event)| self.files.lines(*at, event)).collect();
@@ -187,7 +187,7 @@ impl Views for Writer {
     }
 
     fn write(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
-        let _held = self.hands.hold()?;
+        let _held = self.run_lock.hold()?;
         self.write_all(plan, state).map_err(failed)?;
         Ok(std::mem::take(&mut self.replacer.warnings))
     }

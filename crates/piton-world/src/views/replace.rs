@@ -1,4 +1,4 @@
-//! Replaces files that others write too: whole or not at all, and without losing their save.
+//! Replaces files that others write too: completely or not at all, and without losing what they saved.
 //!
 //! The new text is written beside the file and changes places with it; then what was displaced is
 //! looked at. If it is not what had been read, somebody saved in between: their text is the input of
@@ -47,7 +47,7 @@ const HASH_CHARS: usize = 16;
 /// Why a text is kept that could not be merged.
 const SAVED: &str = "somebody saved it while it was replaced, and their text could not be merged";
 
-/// Decides what shall become of a file: from its bytes, and whether they have settled.
+/// Decides the new content of a file from its bytes, and from whether they stopped changing.
 pub type Merge<'m> = dyn FnMut(Option<&[u8]>, bool) -> io::Result<Wanted> + 'm;
 
 /// Replaces files of a project, below one lock.
@@ -63,9 +63,9 @@ pub struct Replacer {
 /// What came of an exchange.
 enum Put {
     Done,
-    /// The file came or went meanwhile.
+    /// The file came or went in the meantime.
     Raced,
-    /// Somebody's save was displaced; it lies there until it is merged.
+    /// A save by somebody else was displaced; it is kept there until it is merged.
     Displaced(Vec<u8>, AnchoredPath),
 }
 
@@ -278,7 +278,7 @@ fn put(path: &AnchoredPath, there: Option<&[u8]>, text: &[u8], sync: bool) -> io
             Err(error) => Err(error.into()),
         };
     };
-    // Only a whole text bears this name.
+    // Only a complete text has this name.
     let swap = beside(path, &format!("swap-{}-{}", short(old), short(text)));
     part.rename(&swap, RenameFlags::empty())?;
     match swap.rename(path, RenameFlags::EXCHANGE) {

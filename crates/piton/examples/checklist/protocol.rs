@@ -2,6 +2,7 @@
 //!
 //! `- [ ] build: make` is a phase and its command. `- [ ] ship? Is it good?` asks a person before the
 //! phase `ship`, who answers by ticking the box. Boxes of phases are ticked when they are done.
+//! A command finds the phases that are done as `{{ context.done }}` and in `CHECKLIST_DONE`.
 
 use std::fmt::Write as _;
 
@@ -9,10 +10,12 @@ use piton_core::hash::Sha;
 use piton_core::state::{LaneState, PhaseState};
 use piton_core::{Plan, RunState};
 use piton_formats::markdown::inline::{bullet, checkbox};
+use piton_formats::template::Given;
 use piton_formats::{Input, read_plan};
 use piton_protocols::Protocol;
 use piton_protocols::files::{Around, Edit, Files, Run, Wanted};
-use piton_protocols::protocol::{Claim, Finding, Reader, Reading, Source, Start, Unreadable};
+use piton_protocols::format::Claim;
+use piton_protocols::protocol::{Finding, Reader, Reading, Source, Start, Starting, Unreadable};
 
 /// The checklist protocol.
 #[derive(Debug)]
@@ -87,6 +90,15 @@ impl Protocol for Checklist {
             _ => None,
         });
         Some((approved.collect(), Sha::of(text.as_bytes())))
+    }
+
+    fn dispatch(&self, starting: &Starting<'_>) -> Given {
+        let phases = starting.state.phases.iter();
+        let done: Vec<&str> = phases.filter(|p| p.satisfies()).map(|p| p.id.as_str()).collect();
+        let done = done.join(", ");
+        let context = [("done".to_owned(), done.clone())].into();
+        let env = [("CHECKLIST_DONE".to_owned(), done)].into();
+        Given { context, env, ..Given::default() }
     }
 
     fn files(&self, run: &Run<'_>) -> Option<Box<dyn Files>> {

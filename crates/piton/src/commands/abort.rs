@@ -2,22 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use piton_core::budget::Budgets;
 use piton_core::event::RunAborted;
-use piton_core::lane::TaskWorktrees;
-use piton_core::plan::OnFailure;
-use piton_core::request::Request;
-use piton_core::{Plan, Status};
-use piton_engine::store::{Asked, Loaded};
+use piton_core::request::{Reply, Request};
+use piton_core::{Status, remedy};
+use piton_engine::store::Asked;
 use piton_engine::{Drive, Store};
-use piton_ledger::{RunRow, owner_liveness};
+use piton_ledger::{Lease, RunRow, owner_liveness};
 use piton_view::answers::Ended;
 
-use super::resume::acquire;
+use super::resume::{acquire, by_resume};
 use crate::cli::AbortArgs;
 use crate::context::{Context, now};
 use crate::drive;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 
 /// Steps get their grace before they are killed; the driver answers after that.
@@ -39,11 +36,11 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     };
     let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
     let loaded = store.load_row(row.clone())?;
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_inside(context, &mut store, &loaded)?;
     if !Context::driver_lives(&row) && forget_unbegun(&mut store, &row.run_id)? {
-        said(context, &row.run_id, "removed the run, which never began");
+        said(context, &row.run_id, "removed the run, which had not started");
         return Ok(());
     }
     let message = super::request::message(context, &loaded, &args.message)?;
@@ -62,7 +59,7 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
 }
 
 fn said(context: &Context, run_id: &str, answer: &str) {
-    ui::tell(context.json, &Ended { run_id, answer });
+    ui::report(context.json, &Ended { run_id, answer });
 }
 
 /// Asks the driver to end the run; if it goes without having seen that, ends the run here.
@@ -97,80 +94,70 @@ fn ask_driver(
             // It died over steps that may still run: they are ended first.
             return end_alone(context, store, &row.run_id, event);
         }
-        if let Some(words) = store.settle(&row.run_id, id, &Asked { at: now(), ..asked })? {
-            said(context, &row.run_id, &words);
-            return Ok(());
+        match store.answer(&row.run_id, id, &Asked { at: now(), ..asked })? {
+            Some(Reply::Done(words)) => {
+                said(context, &row.run_id, &words);
+                return Ok(());
+            }
+            Some(Reply::Refused(refusal)) => {
+                return Err(CommandError::refused(Kind::Usage, refusal));
+            }
+            None => std::thread::sleep(PAUSE),
         }
-        std::thread::sleep(PAUSE);
     }
     let stopped = row.owner.as_ref().filter(|lease| lease.owner.is_stopped());
+    let run = &row.run_id;
     let why = match stopped {
-        Some(lease) => {
-            format!(
-                "{} is stopped; it answers once it goes on (kill -CONT {})",
-                lease.owner, lease.owner.pid
-            )
-        }
-        None => format!("the driver of {} did not answer yet", row.run_id),
+        Some(Lease { owner, .. }) => format!("{owner} is stopped and does not answer"),
+        None => format!("the driver of {run} did not answer yet"),
     };
-    Err(CommandError::failed("no-answer", why)
-        .hint("the request stays in its inbox; `piton status` shows what comes of it")
-        .hint(format!(
-        "if it hangs or is stopped: `piton resume {} --takeover`, which carries the request out",
-        row.run_id
-    )))
+    let error = CommandError::failed("no-answer", why).hint(remedy![
+        Words "the request stays in its inbox; ",
+        Piton "status {run}",
+        Words " shows what comes of it",
+    ]);
+    let wake = stopped.map(|lease| lease.owner.pid);
+    let wake = wake.map(|pid| remedy![Words "let it continue with ", Shell "kill -CONT {pid}"]);
+    let take = remedy![
+        Words "replace it with ",
+        Piton "resume {run} --takeover",
+        Words ", which carries out the request",
+    ];
+    Err(wake.into_iter().chain([take]).fold(error, CommandError::hint))
 }
 
 /// Ends a run that nobody drives, its steps first.
 fn end_alone(context: &Context, store: &mut Store, run_id: &str, event: RunAborted) -> Result<()> {
     let what = if event.cancel { "cancelled the run" } else { "aborted the run" };
-    drive_to_the_end(context, store, run_id, event, false)?;
-    said(context, run_id, what);
+    let resumes = !event.cancel;
+    drive_to_the_end(context, store, run_id, event)?;
+    if context.json {
+        said(context, run_id, what);
+    } else if resumes {
+        ui::say_as_is(&format!("next: {}", ui::place().piton(format_args!("resume {run_id}"))));
+    }
     Ok(())
 }
 
 /// Drives a run that nobody drives just far enough to end what runs, then records the abort.
-/// `archives` if the run is archived right after.
 fn drive_to_the_end(
     context: &Context,
     store: &mut Store,
     run_id: &str,
     event: RunAborted,
-    archives: bool,
 ) -> Result<()> {
     let row = store.load(run_id)?.row;
-    let lease = acquire(context, store, &row, false)?;
+    let lease = acquire(context, store, &row, false, by_resume)?;
     let loaded = store.load(run_id)?;
     let complete = loaded.state.is_over().then_some(Status::Complete);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()).or(complete) {
         store.ledger().release(row.run, lease.epoch, now().0)?;
         return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
     }
-    let plan = plan_of(store, &loaded)?;
-    let how = Drive::Abort { event, archives };
+    let plan = store.plan(&loaded.state)?;
+    let how = Drive::Abort(event);
     drive::drive_without_steps(context, store, loaded, plan, (&lease, false), how)?;
     Ok(())
-}
-
-/// The plan on record. To end a run where that is lost, none is needed: what its steps may leave
-/// running is not known then, and is ended with them.
-fn plan_of(store: &mut Store, loaded: &Loaded) -> Result<Plan> {
-    let Some(problem) = store.plan_problem(&loaded.state)? else {
-        return Ok(store.plan(&loaded.state)?);
-    };
-    ui::say(&format!(
-        "warning: the plan on record of run {} {problem}; all that its steps left running is ended",
-        loaded.row.run_id
-    ));
-    Ok(Plan {
-        title: loaded.state.title.clone(),
-        protocol: None,
-        spec: None,
-        on_failure: OnFailure::default(),
-        budgets: Budgets::default(),
-        phases: Vec::new(),
-        task_worktrees: TaskWorktrees::default(),
-    })
 }
 
 /// Removes a run whose creator died before the first event: there is nothing to end, to set aside
@@ -192,5 +179,5 @@ pub fn end_steps(context: &Context, store: &mut Store, run_id: &str) -> Result<(
     }
     let message = "the run was archived".to_owned();
     let event = RunAborted { by: Context::who(), message, cancel: false };
-    drive_to_the_end(context, store, run_id, event, true)
+    drive_to_the_end(context, store, run_id, event)
 }

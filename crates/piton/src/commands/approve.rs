@@ -1,7 +1,9 @@
 //! `piton approve` and `piton reject`: a person's decision about a gate, recorded once.
 
+use piton_core::remedy;
 use piton_core::request::Request;
 
+use super::request::names::gate_choice;
 use super::request::{self, Target, names};
 use crate::cli::GateArgs;
 use crate::context::Context;
@@ -31,13 +33,15 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
 fn no_gate_given(store: &mut piton_engine::Store, run: &str, verb: &str) -> Result<CommandError> {
     let row = Context::pick(store, Some(run), |_| true, "run")?;
     let state = store.load_row(row)?.state;
-    let message = format!("say which gate of run {run} you {verb}");
+    let message = format!("which gate of run {run} do you want to {verb}?");
     let mut error = CommandError::usage("no-gate", message);
     for (place, gate) in state.open_gates() {
-        error = error.hint(format!("`piton {verb} {run} {place}` for \"{}\"", gate.name));
+        error = error.hint(gate_choice(verb, run, place, &format!("\"{}\"", gate.name)));
     }
     if error.hints.is_empty() {
-        error = error.hint(format!("no gate waits there; `piton show {run}` lists all"));
+        error = error.hint(
+            remedy![Words "no gate is waiting; ", Piton "show {run}", Words " lists all gates"],
+        );
     }
     Ok(error)
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use piton_core::event::{DriverLeft, Event, Verdict};
 use piton_core::summary::standing_verdict;
-use piton_core::{LanePath, RunState, Status, apply};
+use piton_core::{LanePath, RunState, Status, apply, remedy};
 use piton_engine::{Loaded, Observer, Store};
 use piton_ledger::RunRow;
 use signal_hook::consts::SIGINT;
@@ -26,6 +26,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
 use crate::ui::{self, Live, Stream};
 use piton_view::answers::Complete;
+use piton_view::words;
 use piton_world::last_line;
 
 /// The pause between two looks: asking whether anything was committed is nearly free.
@@ -52,21 +53,21 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     if !Context::driver_lives(&row) {
         // Whoever starts a run in the background and then watches it may come too late.
         if row.status == Status::Complete.as_str() {
-            let words = format!("run {run_id} is complete; `piton show {run_id}` tells of it");
+            let words = remedy![Words "run {run_id} is complete; ", Piton "show {run_id}", Words " shows what happened"];
             let (run_id, status) = (&run_id, Status::Complete);
-            ui::tell(context.json, &Complete { run_id, status, words });
+            ui::report(context.json, &Complete { run_id, status, words });
             return Ok(());
         }
         return Err(not_driven(&store.load_row(row)?));
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))
-        .map_err(|e| CommandError::failed("signals", format!("Ctrl-C can't be caught: {e}")))?;
+        .map_err(|e| CommandError::failed("signals", format!("Ctrl-C cannot be caught: {e}")))?;
     let mut loaded = store.load_row(row)?;
     let ends = Rc::new(RefCell::new(ends(&loaded.state)));
     let mut observer = observer(context, &mut store, &loaded, &ends);
     if !context.json {
-        ui::say(&format!("watching run {run_id}; Ctrl-C stops watching, the run goes on"));
+        ui::say(format!("watching run {run_id}; Ctrl-C stops watching; the run continues"));
     }
     let end = match left_already(&mut store, &loaded)? {
         Some(left) => End::Left(left),
@@ -102,7 +103,9 @@ fn not_driven(loaded: &Loaded) -> CommandError {
     let error =
         |kind| CommandError::new(kind, "not-driven", format!("no process drives run {run}"));
     if !unfinished(row) {
-        let hint = format!("it is {}; `piton show {run}` tells of it", row.status);
+        let status = &row.status;
+        let hint =
+            remedy![Words "it is {status}; ", Piton "show {run}", Words " shows what happened"];
         return error(Kind::Blocked).hint(hint);
     }
     let next = Context::view(loaded).next_typed(verdict).swap_remove(0);
@@ -235,57 +238,25 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
     let run = &loaded.row.run_id;
     match end {
         End::Detached => {
-            ui::say(&format!("stopped watching; run {run} goes on (`piton attach {run}`)"));
+            ui::say(
+                remedy![Words "stopped watching; run {run} continues (", Piton "attach {run}", Words ")"],
+            );
             Err(CommandError::silent(Kind::Interrupted(SIGINT)))
         }
         End::Gone => {
-            let message = format!("the driver of run {run} is gone; steps it started may go on");
+            let message =
+                format!("the driver of run {run} is gone; steps that it started may still run");
             Err(CommandError::new(Kind::Failed, "driver-gone", message)
-                .hint(format!("`piton resume {run}` goes on with it")))
+                .hint(remedy![Piton "resume {run}", Words " continues it"]))
         }
         End::Left(left) => {
-            for command in Context::view(loaded).next_typed(left.verdict) {
+            let view = Context::view(loaded);
+            let (words, more) = words::verdict(left.verdict, &view);
+            ui::say_as_is(&format!("run {run} {words}{}", words::detail(&more)));
+            for command in view.next_typed(left.verdict) {
                 ui::say_as_is(&format!("next: {command}"));
             }
-            exit(&left)
-        }
-    }
-}
-
-/// The ending that the driver itself gave its caller.
-fn exit(left: &DriverLeft) -> Result<()> {
-    let kind = match left.verdict {
-        Verdict::Complete | Verdict::SelectionDone | Verdict::RolledBack => return Ok(()),
-        Verdict::Failed | Verdict::Aborted => Kind::Failed,
-        Verdict::Waiting => Kind::Waiting,
-        Verdict::Blocked => Kind::Blocked,
-        Verdict::Budget => Kind::Budget,
-        Verdict::Interrupted => Kind::Interrupted(left.signal.unwrap_or(SIGINT)),
-    };
-    Err(CommandError::silent(kind))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_verdict_of_the_driver_is_the_ending_of_the_watcher() {
-        let code = |verdict, signal| {
-            let left = DriverLeft { verdict, head: None, signal, driven_until: None };
-            exit(&left).map_or_else(|e| e.kind.exit_code(), |()| 0)
-        };
-        let all = [
-            (Verdict::Complete, None, 0),
-            (Verdict::Failed, None, 1),
-            (Verdict::Waiting, None, 3),
-            (Verdict::Blocked, None, 4),
-            (Verdict::Budget, None, 6),
-            (Verdict::Interrupted, None, 130),
-            (Verdict::Interrupted, Some(15), 143),
-        ];
-        for (verdict, signal, expected) in all {
-            assert_eq!(code(verdict, signal), expected, "{verdict:?}");
+            crate::drive::exit(left.verdict, left.signal)
         }
     }
 }

@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 
 use piton_protocols::Table;
 use piton_view::answers::{Demo, Ran};
+use piton_workspace::Project;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::DemoArgs;
+use super::resume;
+use crate::cli::{DemoArgs, DriveArgs, ResumeArgs};
 use crate::context::Context;
+use crate::environment::environment;
 use crate::error::{CommandError, Result};
 use crate::ui;
 
@@ -46,14 +49,15 @@ run = "echo $PITON_STEP_KEY attempt $PITON_ATTEMPT >> ran.txt"
 /// Shows it.
 pub fn run(context: &Context, args: &DemoArgs) -> Result<()> {
     let scratch = Scratch::new(args.keep)?;
-    ui::say(&format!("A scratch repository: {}", scratch.dir.display()));
-    ui::say("\n== 1. The driver is killed (SIGKILL) in mid-step, then resumed");
+    ui::works_in(&scratch.dir);
+    ui::say(format!("A temporary repository: {}", scratch.dir.display()));
+    ui::say("\n== 1. The driver is killed (SIGKILL) during a step, then resumed");
     let mut driver = scratch.piton(&["run", "plan.toml", "--run-id", "demo-1"])?;
     scratch.wait_for("demo-1/build/api/server")?;
     kill(driver.id());
     let _ = driver.wait();
-    ui::say("   killed while build/api/server runs; its keeper holds it on");
-    scratch.resume("demo-1")?;
+    ui::say("   killed while build/api/server is running; its keeper keeps it running");
+    scratch.resume(context, "demo-1")?;
     let driver_rounds = scratch.count("demo-1");
 
     ui::say("\n== 2. Driver, keeper and steps are killed at once, then resumed");
@@ -61,15 +65,15 @@ pub fn run(context: &Context, args: &DemoArgs) -> Result<()> {
     scratch.wait_for("demo-2/build/api/server")?;
     scratch.kill_everything(context.table, "demo-2", driver.id())?;
     let _ = driver.wait();
-    ui::say("   killed everything while build/api/server runs");
-    scratch.resume("demo-2")?;
+    ui::say("   killed everything while build/api/server is running");
+    scratch.resume(context, "demo-2")?;
     let all_rounds = scratch.count("demo-2");
 
     let ran = driver_rounds.into_iter().map(|(step, driver_killed)| {
         let everything_killed = all_rounds.get(&step).copied().unwrap_or(0);
         Ran { step, driver_killed, everything_killed }
     });
-    ui::tell(context.json, &Demo { ran: ran.collect() });
+    ui::report(context.json, &Demo { ran: ran.collect() });
     Ok(())
 }
 
@@ -80,35 +84,29 @@ struct Scratch {
 
 impl Scratch {
     fn new(keep: bool) -> Result<Self> {
-        let dir = std::env::temp_dir().join(format!("piton-demo-{}", std::process::id()));
+        let dir =
+            environment().inherited.temp_dir.join(format!("piton-demo-{}", std::process::id()));
         let made = std::fs::create_dir(&dir)
             .and_then(|()| std::fs::write(dir.join("plan.toml"), PLAN))
             .map_err(|e| failed(&format!("{}: {e}", dir.display())));
         made?;
-        piton_workspace::git(&dir, &["init", "--quiet"]).map_err(|e| failed(&e.message))?;
+        Project::init(&dir).map_err(|e| failed(&e.message))?;
         Ok(Self { dir, keep })
     }
 
-    fn command(&self, args: &[&str]) -> Result<Command> {
-        let exe = std::env::current_exe().map_err(|e| failed(&e.to_string()))?;
-        let mut command = Command::new(exe);
-        command.arg("-C").arg(&self.dir).args(args).stdin(Stdio::null());
-        Ok(command)
-    }
-
     fn piton(&self, args: &[&str]) -> Result<Child> {
-        let mut command = self.command(args)?;
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = Command::new(&environment().inherited.program);
+        command.arg("-C").arg(&self.dir).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().map_err(|e| failed(&e.to_string()))
     }
 
-    fn resume(&self, run_id: &str) -> Result<()> {
-        ui::say(&format!("   $ piton resume {run_id}"));
-        let status = self.command(&["resume", run_id])?.status();
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            other => Err(failed(&format!("the resumed run ended with {other:?}"))),
-        }
+    /// Resumes a run in this process; what to type next is only said of a folder that stays.
+    fn resume(&self, context: &Context, run_id: &str) -> Result<()> {
+        ui::say_as_is(&format!("   $ piton resume {run_id}"));
+        let here = Context::new(context.table, &self.dir, (false, true), false)?;
+        let drive = DriveArgs { no_next: !self.keep, ..DriveArgs::default() };
+        resume::run(&here, ResumeArgs { run: Some(run_id.to_owned()), drive })
     }
 
     fn lines(&self) -> Vec<String> {
@@ -124,7 +122,7 @@ impl Scratch {
             }
             std::thread::sleep(PAUSE);
         }
-        Err(failed(&format!("step {key} did not begin")))
+        Err(failed(&format!("step {key} did not start")))
     }
 
     fn count(&self, run_id: &str) -> BTreeMap<String, usize> {
@@ -165,5 +163,5 @@ fn kill(pid: u32) {
 }
 
 fn failed(message: &str) -> CommandError {
-    CommandError::failed("demo", format!("the demo could not go on: {message}"))
+    CommandError::failed("demo", format!("the demo could not continue: {message}"))
 }

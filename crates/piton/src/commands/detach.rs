@@ -10,12 +10,10 @@ use piton_view::answers::Detached;
 
 use crate::cli::DriveArgs;
 use crate::context::Context;
+use crate::environment::{DETACHED, environment};
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-use piton_world::own_program;
 
-/// The variable that tells a driver to leave the session of the terminal it was started from.
-const DETACHED: &str = "PITON_DETACHED";
 /// How long a background driver may take to get hold of its run.
 const START_WAIT: Duration = Duration::from_secs(20);
 /// Most words of a background driver that are repeated: a refusal is a few lines.
@@ -25,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Leaves the terminal's session, in a driver that was started for the background.
 pub fn leave_terminal() {
-    if std::env::var_os(DETACHED).is_some() {
+    if environment().is_detached {
         // It fails only for the leader of a process group, which has what it needs already.
         let _ = rustix::process::setsid();
     }
@@ -33,15 +31,16 @@ pub fn leave_terminal() {
 
 /// Starts a driver for a run in the background and returns once it drives.
 pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
-    let failed =
-        |e: std::io::Error| CommandError::failed("detach", format!("no background driver: {e}"));
+    let failed = |e: std::io::Error| {
+        CommandError::failed("detach", format!("cannot start a background driver: {e}"))
+    };
     let driven_before = context.read_store()?.load(run_id)?.state.epoch;
     let dir = context.run_dir(run_id);
     std::fs::create_dir_all(&dir).map_err(failed)?;
     let log_path = dir.join("driver.log");
     let log = OpenOptions::new().create(true).append(true).open(&log_path).map_err(failed)?;
     let said_before = log.metadata().map_or(0, |found| found.len());
-    let mut command = Command::new(own_program().map_err(failed)?);
+    let mut command = Command::new(environment().inherited.own_program());
     // Not the folder that this was called in: that one may go while the run does not.
     let root = &context.project.root;
     command.arg("--yes").arg("-C").arg(root).args(["resume", run_id]).current_dir(root);
@@ -97,13 +96,13 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
             }
             return Err(CommandError::failed(
                 "detach",
-                "the background driver does not get hold of the run",
+                "the background driver did not take the run in time",
             )
-            .hint(format!("its words are in {}", log_path.display())));
+            .hint(format!("its output is in {}", log_path.display())));
         }
         std::thread::sleep(PAUSE);
     }
-    ui::tell(context.json, &Detached { run_id, pid, log: &log_path });
+    ui::report(context.json, &Detached { run_id, pid, log: &log_path });
     Ok(())
 }
 
@@ -124,8 +123,8 @@ fn ended(status: ExitStatus, log: &Path, said_before: u64) -> CommandError {
         Some(6) => Kind::Budget,
         _ => Kind::Failed,
     };
-    let message = format!("the background driver did not begin ({status})");
+    let message = format!("the background driver did not start ({status})");
     let message = if words.is_empty() { message } else { format!("{message}:\n{words}") };
     CommandError::new(kind, "detach", message)
-        .hint(format!("all its words are in {}", log.display()))
+        .hint(format!("all its output is in {}", log.display()))
 }

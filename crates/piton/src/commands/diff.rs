@@ -3,20 +3,18 @@
 use std::collections::BTreeSet;
 
 use piton_core::LanePath;
+use piton_core::remedy;
 use piton_engine::store::Loaded;
 use piton_view::answers;
 use piton_view::show::Point;
-use piton_workspace::Git;
-use piton_workspace::restore::{self, Change, ChangeKind};
+use piton_workspace::history;
+use piton_workspace::restore::{self, Change};
 
 use super::rewind;
 use crate::cli::DiffArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
-
-/// How many differences are named that git shows nothing of: enough to recognise them.
-const UNSEEN_MAX: usize = 20;
 
 /// One side of a comparison.
 enum Side {
@@ -39,10 +37,10 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
     let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
     let loaded = store.load_row(row)?;
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     let second = args.b.as_deref().unwrap_or("now");
-    super::look::refuse_without_snapshots(context, &loaded)?;
+    super::current_files::refuse_without_snapshots(context, &loaded)?;
     let all = rewind::points(&mut store, &loaded)?;
     let sides = Sides { context, loaded: &loaded, all: &all, lane: args.lane.as_deref() };
     let first = sides.side(&args.a, None)?;
@@ -64,44 +62,23 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
         Side::Snapshot(_, commit) => format!("{commit}:tree"),
         Side::Commit(commit) => format!("{commit}^{{tree}}"),
     };
-    let git = |args: &[&str]| {
-        let git = Git::at(root).args(["diff", "--no-color", "--no-ext-diff"]).args(args);
-        let bytes = git.args([tree(&first), tree(&second)]).bytes();
-        bytes.map_err(|e| failed(e.to_string()))
-    };
-    let text = git(if args.stat { &["--stat"] } else { &[] })?;
-    let text = String::from_utf8_lossy(&text);
+    let (old, new) = (tree(&first), tree(&second));
+    let text = history::diff(root, &old, &new, args.stat).map_err(|e| failed(e.to_string()))?;
     if !text.is_empty() {
-        let text = text.trim_end_matches('\n');
-        ui::data(&piton_view::text::sanitize_lines(&context.redactor.redact(text)));
+        ui::data(&piton_view::text::sanitize_lines(&context.redactor.redact(&text)));
     }
     if changes.is_empty() {
-        ui::say("nothing differs");
+        ui::say("no differences");
         return Ok(());
     }
-    let named = git(&["--name-only", "--no-renames", "-z"])?;
-    let named: BTreeSet<&[u8]> = named.split(|byte| *byte == 0).collect();
-    let unseen: Vec<&Change> = changes.iter().filter(|c| !named.contains(&*c.path)).collect();
-    say_unseen(&unseen);
+    let named = history::changed(root, &old, &new).map_err(|e| failed(e.to_string()))?;
+    let named: BTreeSet<Vec<u8>> = named.into_iter().collect();
+    let unseen = changes.iter().filter(|c| !named.contains(&c.path)).count();
+    if unseen > 0 {
+        let unseen = piton_view::text::count(unseen, "difference");
+        ui::say(format!("git does not show {unseen}, such as empty folders; `--json` lists all"));
+    }
     Ok(())
-}
-
-/// Tells of what differs beside what git can show: empty folders, permissions, bytes that git would
-/// convert, names that it refuses.
-fn say_unseen(unseen: &[&Change]) {
-    let word = |change: &Change| match change.kind {
-        ChangeKind::Mode => "permissions of",
-        ChangeKind::Added => "new:",
-        ChangeKind::Deleted => "gone:",
-        ChangeKind::Modified | ChangeKind::Type => "changed:",
-    };
-    for change in unseen.iter().take(UNSEEN_MAX) {
-        let path = piton_view::text::sanitize(&String::from_utf8_lossy(&change.path));
-        ui::say(&format!("not shown by git: {} {path}", word(change)));
-    }
-    if let Some(more) = unseen.len().checked_sub(UNSEEN_MAX).filter(|more| *more > 0) {
-        ui::say(&format!("and {more} more; `--json` has all"));
-    }
 }
 
 /// What the names of a command line are looked up in.
@@ -139,19 +116,19 @@ impl Sides<'_> {
         let own = || {
             let lanes = self.loaded.state.lanes();
             let mut lanes = lanes.filter(|(p, l)| self.fits(p) && !l.isolation.is_in_place());
-            lanes.find(|(_, l)| l.work.as_ref().is_some_and(|w| w.ready)).map(|(p, _)| p)
+            lanes.find(|(_, l)| l.work.as_ref().is_some_and(|w| w.has_workspace())).map(|(p, _)| p)
         };
         let lane = match other {
             Some(Side::Snapshot(lane, _)) => lane.clone(),
             _ => own().filter(|_| self.lane.is_some()),
         };
-        let gone = lane.as_ref().filter(|l| !super::look::is_there(self.loaded, l));
+        let gone = lane.as_ref().filter(|l| !super::current_files::is_there(self.loaded, l));
         if let Some(lane) = gone {
-            ui::say(&format!("the worktree of {lane} is gone: `now` is the project"));
-            let commit = super::look::now_of(self.context, self.loaded, None)?;
+            ui::say(format!("the worktree of {lane} is gone, so `now` means the project"));
+            let commit = super::current_files::now_of(self.context, self.loaded, None)?;
             return Ok(Side::Snapshot(None, commit));
         }
-        let commit = super::look::now_of(self.context, self.loaded, lane.as_ref())?;
+        let commit = super::current_files::now_of(self.context, self.loaded, lane.as_ref())?;
         Ok(Side::Snapshot(lane, commit))
     }
 
@@ -163,8 +140,8 @@ impl Sides<'_> {
         let mut works = self.loaded.state.lanes().filter(|(p, _)| near(p));
         let base = works.find_map(|(_, l)| l.work.as_ref()?.base_sha.clone());
         base.map(Side::Commit).ok_or_else(|| {
-            CommandError::usage("no-checkpoint", "no lane that is meant has a base yet")
-                .hint("`piton status` shows which lanes have begun")
+            CommandError::usage("no-checkpoint", "no selected lane has a base yet")
+                .hint(remedy![Piton "status", Words " shows which lanes have started"])
         })
     }
 }

@@ -31,22 +31,21 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
         return restored::accept(context);
     }
     let (mut findings, mut readable) = checks::ledger(context);
+    let is_sound = findings.is_empty();
     if readable && !checks::runs(context, &mut findings) {
         readable = false;
-        // The file is sound, but what a person cares about is not.
-        findings.retain(|found| !found.what.ends_with(checks::SOUND));
+    } else if is_sound {
+        let dir = context.project.state_dir.display();
+        findings.insert(0, Finding::ok(format!("the ledger in {dir} is sound")));
     }
-    if context.is_unsettled() {
-        let what = format!("{} can't be read", crate::context::SETTINGS_FILE);
-        findings.push(Finding::error(what).next("correct what is said of it above"));
+    if context.has_broken_settings() {
+        let what = format!("{} cannot be read", crate::context::SETTINGS_FILE);
+        findings.push(Finding::error(what).next("fix the problems shown above"));
     }
     findings.push(checks::cgroups(context));
     findings.push(checks::disk(context));
     findings.push(checks::git(context));
     findings.extend(checks::place(context));
-    for finding in &mut findings {
-        finding.next = ui::place().told(&finding.next).into_owned();
-    }
     report(context, &findings);
     // A ledger that must not be touched holds everything back; other errors are plain failures.
     if !readable {
@@ -74,7 +73,7 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
     if context.json {
         ui::data_json(&Answer::Backup(to));
     } else {
-        ui::say(&format!("copied the ledger to {}", to.display()));
+        ui::say(format!("copied the ledger to {}", to.display()));
     }
     Ok(())
 }
@@ -84,25 +83,26 @@ fn unwritable(to: &std::path::Path, why: &std::io::Error) -> CommandError {
     let folder = to.parent().unwrap_or(to);
     let (shown, typed) = (folder.display(), quoted(&folder.to_string_lossy()));
     if !folder.exists() {
-        let message = format!("there is no folder {shown}");
-        return CommandError::usage("backup-folder", message)
-            .hint(format!("make it with `mkdir -p {typed}`, or name a file in one that is there"));
+        let message = format!("the folder {shown} does not exist");
+        return CommandError::usage("backup-folder", message).hint(format!(
+            "create it with `mkdir -p {typed}`, or name a file in an existing folder"
+        ));
     }
     CommandError::usage("backup-folder", format!("cannot write {}: {why}", to.display()))
-        .hint("name a file in a folder that is yours")
+        .hint("name a file in a folder that you can write to")
 }
 
 fn report(context: &Context, findings: &[Finding]) {
     let clean = findings.iter().all(|f| f.severity == Health::Ok);
-    let look = ui::stdout();
+    let layout = ui::stdout();
     ui::show(context.json, &Findings { clean, findings }, || {
-        findings.iter().map(|f| f.render(&look)).collect::<Vec<_>>().join("\n")
+        findings.iter().map(|f| f.render(&layout, ui::place())).collect::<Vec<_>>().join("\n")
     });
     let number = |severity| findings.iter().filter(|f| f.severity == severity).count();
     if !context.json && clean {
-        ui::say("all is well");
+        ui::say("no problems found");
     } else if !context.json {
         let warnings = count(number(Health::Warning), "warning");
-        ui::say(&format!("{}, {warnings}", count(number(Health::Error), "error")));
+        ui::say(format!("{}, {warnings}", count(number(Health::Error), "error")));
     }
 }

@@ -1,16 +1,19 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
-use piton_core::decide::{held, unmet};
 use piton_core::event::BudgetExhausted;
-use piton_core::lane::{PULL_REQUEST_WORDS, Role, TaskOf};
+use piton_core::lane::{PULL_REQUEST_WORDS, Role};
+use piton_core::lane_state::LaneProgress;
 use piton_core::plan::{self, Command, OnFailure, Work};
-use piton_core::state::{LaneState, Progress, StepState};
+use piton_core::state::{LaneState, Progress};
+use piton_core::unmet::{self, unmet, unreached};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 use piton_formats::template::{self, Vars, quote_for_shell};
-use piton_protocols::lanes::branch;
-use piton_view::dry_run::{DryRun, Gate, Lane, Room, Skipped, Start, Unmet};
+use piton_protocols::Protocol;
+use piton_protocols::protocol::{Names, Starting};
+use piton_view::dry_run::{DryRun, Gate, Lane, MadeWorkspace, Skipped, Start, Unmet};
 use piton_view::resume::Resume;
 use piton_view::words;
+use piton_world::read::protocol_file;
 
 use super::request::names;
 use crate::cli::DriveArgs;
@@ -27,7 +30,7 @@ pub fn print(
 ) {
     let finished = state.steps().filter_map(|(step, found)| match found.progress {
         Progress::Done => Some((step, "finished before".to_owned())),
-        Progress::Skipped { .. } => Some((step, "left out on a person's word".to_owned())),
+        Progress::Skipped { .. } => Some((step, "skipped by a person".to_owned())),
         _ => None,
     });
     let Course { waves, unmet, held, exhausted } = waves(plan, state, args);
@@ -42,13 +45,12 @@ pub fn print(
         waves: waves.iter().map(|wave| wave.iter().map(start).collect()).collect(),
         unmet: unmet
             .into_iter()
-            .map(|decide::Unmet { lane, why, .. }| Unmet { lane, why })
+            .map(|unmet::Unmet { lane, why, .. }| Unmet { lane, why })
             .collect(),
         skipped,
-        rerun: resume.map_or(&[], |resume| &resume.rerun),
         failed: names::failed(state),
         budget,
-        lanes: lanes(context, plan),
+        lanes: lanes(context, drive::followed(context, state), plan),
         gates,
         run_id: piton_view::run::run_id(state),
     };
@@ -94,19 +96,17 @@ fn start(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> S
 
 /// What templates stand for; a run that is not there yet has no id.
 fn vars(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Vars {
-    let run_id = state.run_id.as_ref().map(ToString::to_string).filter(|id| !id.is_empty());
-    let step = state.step(path);
-    Vars {
-        run_id: run_id.unwrap_or_else(|| "{{ run.id }}".to_owned()),
-        phase: path.phase.clone(),
-        lane: path.lane.clone(),
-        step: path.step.clone(),
-        attempt: step.map_or(0, |step| step.attempts) + 1,
-        spec: plan.spec.clone(),
-        title: plan.title.clone(),
-        root: drive::root_of(context, state).to_string_lossy().into_owned(),
-        failure_context: step.map(StepState::failure_text).unwrap_or_default(),
+    let mut vars = Vars::new(plan, state, path, state.step(path).map_or(0, |s| s.attempts) + 1);
+    if vars.run_id.is_empty() {
+        "{{ run.id }}".clone_into(&mut vars.run_id);
     }
+    let root = drive::root_of(context, state);
+    vars.root = root.to_string_lossy().into_owned();
+    let folder = root.join(state.lane(&path.lane()).map_or("", LaneState::dir));
+    let read = |file: &str| protocol_file(&folder, file);
+    let starting = Starting { plan, state, step: path, attempt: vars.attempt, read: &read };
+    vars.context = drive::followed(context, state).dispatch(&starting).context;
+    vars
 }
 
 /// A text filled in; one that can't be is shown as it is.
@@ -130,13 +130,14 @@ fn typed(command: &Command) -> String {
     }
 }
 
-fn lanes(context: &Context, plan: &Plan) -> Vec<Lane> {
+fn lanes(context: &Context, protocol: &dyn Protocol, plan: &Plan) -> Vec<Lane> {
     let of_phase = |phase: &plan::Phase| -> Vec<Lane> {
         let lane = |lane: &plan::Lane| {
             let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
             let isolation = lane.rules.isolation;
-            let room = (!isolation.is_in_place()).then(|| room(context, &path, lane));
-            Lane { lane: path, isolation, room }
+            let workspace =
+                (!isolation.is_in_place()).then(|| workspace(context, protocol, &path, lane));
+            Lane { lane: path, isolation, workspace }
         };
         phase.lanes.iter().map(lane).collect()
     };
@@ -144,18 +145,25 @@ fn lanes(context: &Context, plan: &Plan) -> Vec<Lane> {
 }
 
 /// Where a lane would work: both get another name where somebody else already has this one.
-fn room(context: &Context, path: &LanePath, lane: &plan::Lane) -> Room {
-    let (worktrees, task) = (&context.settings.lanes.worktrees, lane.rules.task.as_ref());
-    let dir = match task {
-        Some(TaskOf { lane, task, .. }) => format!("{}/{lane}/tasks/{task}", path.phase),
-        None => path.to_string(),
+fn workspace(
+    context: &Context,
+    protocol: &dyn Protocol,
+    path: &LanePath,
+    lane: &plan::Lane,
+) -> MadeWorkspace {
+    let worktrees = &context.settings.lanes.worktrees;
+    let task = lane.rules.task.as_ref();
+    let Names { branch, folder } = protocol.names(path, task);
+    let parent = task.map(|task| LanePath { phase: path.phase.clone(), lane: task.lane.clone() });
+    let dir = match &parent {
+        Some(parent) => format!("{}/{folder}", protocol.names(parent, None).folder),
+        None => folder,
     };
-    let whole = |task: &TaskOf| LanePath { phase: path.phase.clone(), lane: task.lane.clone() };
-    Room {
+    MadeWorkspace {
         worktree: format!("{worktrees}/{dir}"),
-        branch: branch(path, task),
+        branch,
         merge: lane.rules.merge,
-        task_of: task.map(whole),
+        task_of: parent,
     }
 }
 
@@ -163,7 +171,7 @@ fn room(context: &Context, path: &LanePath, lane: &plan::Lane) -> Room {
 struct Course {
     waves: Vec<Vec<StepPath>>,
     /// Lanes that need something that nobody does.
-    unmet: Vec<decide::Unmet>,
+    unmet: Vec<unmet::Unmet>,
     /// Steps that would not run, and why.
     held: Vec<(StepPath, String)>,
     /// The budget that stops the rest.
@@ -199,7 +207,7 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
         ..Limits::default()
     };
     let (mut waves, mut exhausted) = (Vec::new(), None);
-    let mut open = OpenNeeds::of(&state);
+    let mut open = OpenNeeds::new(&state);
     loop {
         open.narrow(&mut state);
         let mut wave: Vec<StepPath> = Vec::new();
@@ -222,7 +230,7 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
         if wave.is_empty() && done.is_empty() && !goes_on {
             open.put_back(&mut state);
             let unmet = unmet(plan, &state, &limits);
-            let held = held(plan, &state, &limits);
+            let held = unreached(plan, &state, &limits);
             return Course { waves, unmet, held, exhausted };
         }
         for path in wave.iter().chain(&done) {
@@ -248,7 +256,7 @@ struct Need {
 }
 
 impl OpenNeeds {
-    fn of(state: &RunState) -> Self {
+    fn new(state: &RunState) -> Self {
         let need = |lane: &LaneState| Need { all: lane.needs.clone(), met: 0 };
         Self(state.phases.iter().flat_map(|phase| &phase.lanes).map(need).collect())
     }
@@ -275,7 +283,7 @@ impl OpenNeeds {
 }
 
 /// The plan with the failure policy that the command line asks for.
-pub fn with_policy(plan: &Plan, args: &DriveArgs) -> Plan {
+fn with_policy(plan: &Plan, args: &DriveArgs) -> Plan {
     let mut plan = plan.clone();
     if args.keep_going {
         plan.on_failure = OnFailure::Continue;
@@ -299,7 +307,8 @@ fn fork(state: &mut RunState, step: &StepPath) -> bool {
     let mut changed = false;
     for lane in lanes.filter(|l| l.id == step.lane) {
         let work = lane.work.get_or_insert_default();
-        changed |= work.forked.replace(step.step.clone()).as_ref() != Some(&step.step);
+        changed |= !work.is_forked_at(&step.step);
+        work.progress = LaneProgress::Forked { step: step.step.clone() };
     }
     changed
 }

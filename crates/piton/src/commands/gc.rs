@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use piton_core::id::is_valid_id;
 use piton_core::summary::run_status;
-use piton_core::{Status, Timestamp};
+use piton_core::{Status, Timestamp, remedy};
 use piton_engine::Store;
 use piton_ledger::{RunRow, owner_liveness};
 use piton_process::cgroup;
@@ -29,7 +29,7 @@ use crate::cli::GcArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-pub use repository::{is_clean, is_named, standing, starting_with};
+pub use repository::{is_clean, standing, starting_with};
 
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -59,7 +59,7 @@ struct Candidate {
 /// What will go, and what it takes to delete it.
 #[derive(Debug, Default)]
 struct Doomed {
-    told: Gone,
+    gone: Gone,
     /// The rows of its runs.
     rows: Vec<RunRow>,
     /// The refs of its runs, then those of its snapshots without a run.
@@ -70,7 +70,7 @@ impl Doomed {
     /// Spares what is left of runs that the ledger does not know and that no `gc` deleted: they may be
     /// in another ledger, one that was lost or that this is an older copy of.
     fn keep_unknown(&mut self, known: &BTreeSet<String>) {
-        let Gone { runs, folders, snapshots, worktrees, .. } = &mut self.told;
+        let Gone { runs, folders, snapshots, worktrees, .. } = &mut self.gone;
         let before = [folders.len(), snapshots.len(), worktrees.len()];
         folders.retain(|dir| {
             dir.file_name().and_then(|name| name.to_str()).is_some_and(|name| known.contains(name))
@@ -91,11 +91,12 @@ impl Doomed {
             .map(|(number, (what, of))| format!("{of}{}", count(number, what)))
             .collect();
         if !kept.is_empty() {
-            ui::say(&format!(
-                "kept, because the ledger does not know their runs: {}; `piton gc --unknown` \
-                 deletes them",
-                kept.join(", ")
-            ));
+            let kept = kept.join(", ");
+            ui::say(remedy![
+                Words "kept, because their runs are not in the ledger: {kept}; ",
+                Piton "gc --unknown",
+                Words " deletes them",
+            ]);
         }
     }
 }
@@ -118,7 +119,7 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     let mut doomed = Doomed {
         refs: of_runs.chain(orphaned).collect(),
         rows: chosen.iter().map(|c| c.row.clone()).collect(),
-        told: Gone {
+        gone: Gone {
             dry_run: args.dry_run,
             runs: chosen.iter().map(|c| doomed_run(context, c)).collect(),
             folders: orphans(context, &candidates),
@@ -131,20 +132,20 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         let ids = candidates.iter().map(|c| c.row.run_id.clone());
         doomed.keep_unknown(&ids.chain(deleted(context)).collect());
     }
-    repository::measure(context, &refs, &doomed.refs, &mut doomed.told);
+    repository::measure(context, &refs, &doomed.refs, &mut doomed.gone);
     let chaff = repository::chaff(context, &mut store, &refs, &candidates);
-    doomed.told.chaff = Chaff { count: chaff.count(), bytes: chaff.bytes() };
-    doomed.told.branches = leftovers::find(context, &mut store, &refs);
+    doomed.gone.chaff = Chaff { count: chaff.count(), bytes: chaff.bytes() };
+    doomed.gone.branches = leftovers::find(context, &mut store, &refs);
     if !context.json {
-        print(&doomed.told, candidates.len());
+        print(&doomed.gone, candidates.len());
     }
     if args.dry_run {
-        report(context, &doomed.told);
+        report(context, &doomed.gone);
         return Ok(());
     }
     // Base contains them, so nothing is lost; before their run goes, which knows whose they are.
-    leftovers::remove(context, &doomed.told.branches);
-    if !doomed.told.is_empty() {
+    leftovers::remove(context, &doomed.gone.branches);
+    if !doomed.gone.is_empty() {
         if !context.yes && !confirmed(context, args)? {
             ui::say("nothing was deleted");
             return Ok(());
@@ -153,14 +154,14 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     }
     sweep_plans(&mut store);
     chaff.delete(context);
-    report(context, &doomed.told);
+    report(context, &doomed.gone);
     Ok(())
 }
 
 /// Deletes recorded plans that no run refers to; what can't go now goes with the next gc.
 fn sweep_plans(store: &mut Store) {
     if let Err(error) = store.sweep_plans(now(), &owner_liveness) {
-        ui::say(&format!("warning: plans without a run are kept: {error}"));
+        ui::say(format!("warning: plans without a run were not deleted: {error}"));
     }
 }
 
@@ -186,7 +187,7 @@ fn candidates(context: &Context, store: &mut Store) -> Result<Vec<Candidate>> {
             }
             // What cannot be read is not deleted either, and its folder stays with it.
             Err(error) => {
-                ui::say(&format!("warning: run {} is kept: {error}", row.run_id));
+                ui::say(format!("warning: run {} is kept: {error}", row.run_id));
                 found.push(Candidate { row, status: Status::Blocked, lives });
             }
         }
@@ -261,24 +262,30 @@ fn print(gone: &Gone, all: usize) {
         ui::data(goes.trim_end());
     }
     let kept = count(all - gone.runs.len(), "run");
-    ui::say_as_is(&format!("{stays}{kept} kept, {} to delete", gone.runs.len()));
+    let deletes = match gone.runs.len() {
+        0 => "no run to delete".to_owned(),
+        runs => format!("{} to delete", count(runs, "run")),
+    };
+    ui::say_as_is(&format!("{stays}{deletes}, {kept} kept"));
 }
 
 fn confirmed(context: &Context, args: &GcArgs) -> Result<bool> {
     if !context.interactive {
-        let message = "deleting is final and nobody can be asked here; nothing was deleted";
+        let message = "nothing was deleted: deleting is final, and there is no terminal to ask on";
         let same = typed(args);
-        return Err(CommandError::new(Kind::Waiting, "needs-yes", message)
-            .hint(format!("`{same} --yes` deletes, `{same} --dry-run` only shows")));
+        return Err(CommandError::new(Kind::Waiting, "needs-yes", message).hint(remedy![
+            Piton "{same} --yes",
+            Words " deletes them, ",
+            Piton "{same} --dry-run",
+            Words " only shows them",
+        ]));
     }
-    let choices = [('y', "delete"), ('n', "keep all")];
-    let question = "Delete these? This is final.";
-    Ok(ui::ask(question, &choices, Some('n'), &mut || false) == Some('y'))
+    Ok(ui::confirms("Delete these for good?") == Some(true))
 }
 
 /// The command as it was given, without what answers its question.
 fn typed(args: &GcArgs) -> String {
-    let mut line = "piton gc".to_owned();
+    let mut line = "gc".to_owned();
     for (option, value) in [("--keep-runs", args.keep_runs), ("--keep-days", args.keep_days)] {
         if let Some(value) = value {
             let _ = write!(line, " {option} {value}");
@@ -289,21 +296,21 @@ fn typed(args: &GcArgs) -> String {
 
 /// Deletes; what is left of the plan is what went.
 fn execute(context: &Context, store: &mut Store, doomed: &mut Doomed) -> Result<()> {
-    let Doomed { told, rows, refs } = doomed;
+    let Doomed { gone: all, rows, refs } = doomed;
     let orphans = refs.split_off(rows.len());
     let (mut runs, mut gone) = (Vec::new(), Vec::new());
-    for ((run, row), refs) in told.runs.drain(..).zip(rows.drain(..)).zip(refs.drain(..)) {
+    for ((run, row), refs) in all.runs.drain(..).zip(rows.drain(..)).zip(refs.drain(..)) {
         // Since the plan was made somebody may have taken the run up again.
         let same = store.ledger().run(&run.run_id)?.is_some_and(|now| now.seq == row.seq);
         if !same {
-            ui::say(&format!("run {} has changed meanwhile and is kept", run.run_id));
+            ui::say(format!("run {} has changed in the meantime and is kept", run.run_id));
             continue;
         }
         // First: what a `gc` that is killed leaves of it is known to be nobody's.
         note_deleted(context, &run.run_id)?;
         let deleted = store.ledger().delete_run(row.run, now().0, &owner_liveness);
         if let Err(piton_ledger::Error::Held { owner }) = &deleted {
-            ui::say(&format!("run {} is driven by {owner} now and is kept", run.run_id));
+            ui::say(format!("run {} is now driven by {owner} and is kept", run.run_id));
             continue;
         }
         deleted?;
@@ -315,16 +322,16 @@ fn execute(context: &Context, store: &mut Store, doomed: &mut Doomed) -> Result<
     for run in &runs {
         remove(&context.run_dir(&run.run_id))?;
     }
-    for folder in &told.folders {
+    for folder in &all.folders {
         remove(folder)?;
     }
     // The run of a worktree may have been kept after all.
-    told.worktrees.retain(|tree| {
+    all.worktrees.retain(|tree| {
         store.ledger().run(&tree.run_id).is_ok_and(|row| row.is_none())
             && repository::remove_tree(context, tree)
     });
     repository::delete_refs(context, &orphans);
-    told.runs = runs;
+    all.runs = runs;
     Ok(())
 }
 
@@ -340,7 +347,7 @@ fn note_deleted(context: &Context, run_id: &str) -> Result<()> {
     let file = fs::OpenOptions::new().create(true).append(true).open(&path);
     file.and_then(|mut file| writeln!(file, "{run_id}")).map_err(|e| {
         CommandError::failed("gc", format!("cannot write {}: {e}", path.display()))
-            .hint("see that the folder is yours and has space left")
+            .hint("check that you own the folder and that the disk has space")
     })
 }
 
@@ -355,7 +362,9 @@ fn remove(dir: &Path) -> Result<()> {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(CommandError::failed("gc", format!("cannot delete {}: {e}", dir.display()))
-            .hint("see who uses or owns it, then call `piton gc` again")),
+            .hint(
+                remedy![Words "check who uses or owns it, then run ", Piton "gc", Words " again"],
+            )),
     }
 }
 
@@ -363,7 +372,7 @@ fn report(context: &Context, gone: &Gone) {
     if context.json {
         ui::data_json(gone);
     } else if !gone.dry_run && !gone.is_empty() {
-        ui::say(&gone.done());
+        ui::say(gone.done());
     }
 }
 

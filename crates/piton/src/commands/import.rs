@@ -10,17 +10,17 @@ use std::path::Path;
 
 use piton_core::id::is_valid_id;
 use piton_core::shell::git;
-use piton_core::{Event, LanePath, RunState, Status, apply};
+use piton_core::{Event, LanePath, RunState, Status, apply, remedy};
 use piton_engine::Store;
 use piton_engine::store::Commit;
-use piton_engine::world::Rooms as _;
+use piton_engine::world::Workspaces as _;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
 use piton_protocols::Protocol;
 use piton_protocols::import::{ForeignLane, ForeignRun};
 use piton_view::answers::{Imported, Taken};
 use piton_view::text::sanitize;
-use piton_workspace::Git;
+use piton_workspace::Project;
 use piton_workspace::refs::{self, Fence};
 
 use super::inspect::FILE_BYTES_MAX;
@@ -40,8 +40,8 @@ const KNOWN_TOLD_MAX: usize = 3;
 /// Takes a run over.
 pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
     if context.project.git_dir.is_none() {
-        return Err(CommandError::usage("no-repository", "there is no git repository here")
-            .hint("call it where the lanes of the run were made"));
+        return Err(CommandError::usage("no-repository", "this is not a git repository")
+            .hint("run it in the repository of the lanes"));
     }
     let (protocol, runs) = read(context, &args.file)?;
     let mut store = context.write_store()?;
@@ -71,19 +71,19 @@ fn read(context: &Context, file: &Path) -> Result<(&'static dyn Protocol, Vec<Fo
     let name = file.display().to_string();
     let unreadable = |why: &str| {
         CommandError::usage("unreadable-file", format!("{name}: {why}"))
-            .hint("name the file of the records, such as checkpoints.json")
+            .hint("name a file with records, such as checkpoints.json")
     };
     let full = context.cwd.join(file);
     let text = read::text(&full, FILE_BYTES_MAX).map_err(|error| unreadable(&error.to_string()))?;
     let mut found = context.table.iter().filter_map(|p| Some((*p, p.import(&name, &text)?)));
     match found.next() {
-        None => Err(unreadable("no protocol has records of runs in such a file")),
+        None => Err(unreadable("it is not a file with records of runs")),
         Some((protocol, Ok((runs, problems)))) => {
             ui::diagnostics(&problems, &text, &context.redactor);
             Ok((protocol, runs))
         }
         Some((_, Err(problem))) => {
-            Err(super::document_error(&[*problem], &text, context.json, &context.redactor))
+            Err(ui::document_error(&[*problem], &text, context.json, &context.redactor))
         }
     }
 }
@@ -107,10 +107,10 @@ fn choose(store: &mut Store, runs: Vec<ForeignRun>, args: &ImportArgs) -> Result
         (None, [one], _) | (None, [], [one]) => (*one).to_owned(),
         (None, [], []) => return Err(no_run(args, "has no run")),
         (None, [], _) => {
-            let mut error = no_run(args, "has no run that is not here already");
+            let mut error = no_run(args, "has only runs that were already imported");
             for id in ids.iter().take(KNOWN_TOLD_MAX) {
                 let name = known_as(store, id)?.map(|row| row.run_id).unwrap_or_default();
-                error = error.hint(format!("go on with `piton resume {name}`"));
+                error = error.hint(remedy![Words "continue with ", Piton "resume {name}"]);
             }
             return Err(error);
         }
@@ -155,14 +155,16 @@ fn numbered(id: &str, number: u32) -> String {
 fn refuse_known(store: &mut Store, args: &ImportArgs, wanted: &str) -> Result<()> {
     let Some(row) = known_as(store, wanted)? else { return Ok(()) };
     let (run, file) = (&row.run_id, args.file.display());
-    let message = format!("run {} of {file} is here already as {run}", sanitize(wanted));
+    let message = format!("run {} of {file} was already imported as {run}", sanitize(wanted));
     let error = CommandError::usage("run-exists", message);
     let error = if row.status == Status::Complete.as_str() {
-        error.hint(format!("it is complete: see `piton status {run}`"))
+        error.hint(remedy![Words "it is complete; see ", Piton "status {run}"])
     } else {
-        error.hint(format!("go on with it: `piton resume {run}`"))
+        error.hint(remedy![Words "continue with it: ", Piton "resume {run}"])
     };
-    Err(error.hint(format!("to import it anew give it up first: `piton abort {run} --cancel`")))
+    Err(error.hint(
+        remedy![Words "to import it again, first cancel it with ", Piton "abort {run} --cancel"],
+    ))
 }
 
 /// The branch that the work of the run goes to, as its records say; nothing where they do not.
@@ -174,16 +176,16 @@ fn base_of(context: &Context, args: &ImportArgs, run: &ForeignRun) -> Result<Opt
         many => {
             let message = format!("the records have several base branches: {}", many.join(", "));
             return Err(CommandError::usage("base-branch", sanitize(&message))
-                .hint(format!("a run has one: correct `base_branch` in {file}")));
+                .hint(format!("a run has one base branch: correct `base_branch` in {file}")));
         }
     };
     if refs::value(&context.project.root, &format!("refs/heads/{branch}")).is_none() {
         // A name that begins like an option is one only to programs.
         let make = sanitize(&git(None, &["branch", "--", branch, "COMMIT"]));
         let branch = sanitize(branch);
-        let message = format!("there is no branch {branch}, which the records call their base");
+        let message = format!("there is no branch {branch}, which the records name as base");
         return Err(CommandError::new(Kind::Blocked, "base-branch", message)
-            .hint(format!("bring it here: `git fetch`, then `{make}`"))
+            .hint(format!("run `git fetch`, then `{make}`"))
             .hint(format!("or correct `base_branch` in {file}")));
     }
     Ok(Some(branch.clone()))
@@ -194,7 +196,7 @@ fn free_id(store: &mut Store, wanted: &str) -> Result<String> {
     let safe = safe_id(wanted).unwrap_or_else(|| "run".to_owned());
     if safe != wanted {
         let name = sanitize(wanted);
-        ui::say(&format!("warning: `{name}` can't be the name of a run; it is {safe} here"));
+        ui::say(format!("warning: `{name}` is not a valid run id; the run is called {safe} here"));
     }
     for number in 1..=SAME_ID_MAX {
         let id = numbered(&safe, number);
@@ -202,8 +204,8 @@ fn free_id(store: &mut Store, wanted: &str) -> Result<String> {
             return Ok(id);
         }
     }
-    Err(CommandError::usage("run-exists", format!("there are too many runs called {safe}"))
-        .hint("`piton gc` deletes finished ones"))
+    Err(CommandError::usage("run-exists", format!("too many runs are called {safe}"))
+        .hint(remedy![Piton "gc", Words " deletes finished runs"]))
 }
 
 fn create(
@@ -236,12 +238,12 @@ fn take_over(
     let mut log = Log { state: RunState::default(), events: Vec::new() };
     log.add(super::run::created(context, plan, &row.run_id, None))?;
     let args = DriveArgs::default();
-    let mut rooms = drive::rooms(context, &log.state, &args)
+    let mut workspaces = drive::workspaces(context, &log.state, &args)
         .ok_or_else(|| failed("there is no git repository".to_owned()))?;
-    rooms.fence(lease.epoch)?;
+    workspaces.fence(lease.epoch)?;
     let root = drive::root_of(context, &log.state);
     let fence = Fence::raise(&root, &row.run_id, lease.epoch).map_err(|e| failed(e.to_string()))?;
-    let current = || Git::at(&root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text().ok();
+    let current = || Project::discover(&root).ok()?.branch();
     let base = base.or_else(current).unwrap_or_default();
     let mut taken = Vec::new();
     let paths: Vec<LanePath> = log.state.lanes().map(|(path, _)| path).collect();
@@ -251,17 +253,16 @@ fn take_over(
         let mut found = lane::Import {
             root: &root,
             scratch: &context.project.state_dir,
-            worktrees: &context.settings.lanes.worktrees,
             run_id: &row.run_id,
             path,
             planned,
             base: &base,
             foreign: lanes.swap_remove(at),
-            rooms: &mut rooms,
+            workspaces: &mut workspaces,
             fence: &fence,
             unknown: Vec::new(),
         };
-        let (events, goes_on) = found.events().map_err(failed)?;
+        let (events, goes_on) = found.events()?;
         let unknown = found.unknown;
         events.into_iter().try_for_each(|event| log.add(event))?;
         let work = log.state.lane(path).and_then(|l| l.work.as_ref());
@@ -301,7 +302,7 @@ fn left_out(run: &ForeignRun, plan: &PlanFile) -> Option<String> {
     let names: Vec<String> = lanes.map(|lane| lane.path.to_string()).collect();
     let names = [names, run.others.clone()].concat().join(", ");
     (!names.is_empty())
-        .then(|| format!("not in the plan, so their records only stay in the file: {names}"))
+        .then(|| format!("not in the plan, so only the file keeps their records: {names}"))
 }
 
 fn report(
@@ -317,20 +318,22 @@ fn report(
         return;
     }
     for remark in remarks {
-        ui::say(&format!("note: {}", sanitize(remark)));
+        ui::say(format!("note: {}", sanitize(remark)));
     }
     let is_stuck = |lane: &&Taken| lane.goes_on == lane::STUCK;
     let stuck = taken.iter().filter(is_stuck).count();
     let file = quote_for_shell(&args.file.display().to_string());
-    let anew = format!("piton abort {run_id} --cancel && piton import {file} --plan PLAN");
-    let resume = format!("piton resume {run_id}");
+    let piton = |command: String| ui::place().piton(command);
+    let resume = piton(format!("resume {run_id}"));
+    let cancel = piton(format!("abort {run_id} --cancel"));
+    let over = format!("{cancel} && {}", piton(format!("import {file} --plan PLAN")));
     let next = match stuck {
-        0 => vec![resume, format!("piton rollback {run_id} --dry-run")],
-        all if all == taken.len() => vec![anew],
-        _ => vec![resume, anew],
+        0 => vec![resume, piton(format!("rollback {run_id} --dry-run"))],
+        all if all == taken.len() => vec![over],
+        _ => vec![resume, over],
     };
     for (index, command) in next.iter().enumerate() {
         let word = if index == 0 { "next" } else { "  or" };
-        ui::say(&format!("{word}: {command}"));
+        ui::say_as_is(&format!("{word}: {command}"));
     }
 }

@@ -17,7 +17,7 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
     let name = args.file.display().to_string();
     let bytes = read(context, args).map_err(|message| {
         CommandError::usage("unreadable-file", format!("{name}: {message}"))
-            .hint("name a file that exists and that you may read")
+            .hint("name a file that you can read")
     })?;
     let found = inspect(context.table, &name, &bytes);
     if context.json {

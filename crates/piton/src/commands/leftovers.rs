@@ -14,16 +14,16 @@ use piton_core::state::LaneState;
 use piton_engine::Store;
 use piton_view::Leftover;
 use piton_workspace::refs::{self, Fence, Ref};
-use piton_workspace::{merge, missed, worktree};
+use piton_workspace::{history, merge, missed, worktree};
 
 use crate::context::Context;
 use crate::ui;
-use piton_world::rooms::held_alone;
+use piton_world::notes;
 
 /// Whether a lane may have left something.
 fn is_merged(lane: &LaneState) -> Option<&LaneWork> {
-    let work = lane.work.as_deref().filter(|w| !w.isolation.is_in_place() && w.removed)?;
-    let by = work.merged.as_ref()?.by;
+    let work = lane.work.as_deref().filter(|w| !w.isolation.is_in_place() && w.is_removed())?;
+    let by = work.merged()?.by;
     (lane.task.is_none() && by != MergedBy::Kept).then_some(work)
 }
 
@@ -33,14 +33,14 @@ fn holds(tree: &Path, lane: &LaneState) -> Option<String> {
         return None;
     }
     if !super::gc::is_clean(tree) {
-        return Some("what is not committed in it".to_owned());
+        return Some("its uncommitted changes".to_owned());
     }
-    if !super::gc::is_named(tree) {
+    if !history::is_named(tree) {
         return Some("what it has checked out, which is on no branch,".to_owned());
     }
     match missed::not_in_tree(tree, "HEAD", &lane.artifacts()) {
         Ok(only) if only.is_empty() => {}
-        Ok(only) => return held_alone(&only),
+        Ok(only) => return notes::ignored_artifacts(&only),
         Err(error) => return Some(format!("what its steps made, perhaps ({error}),")),
     }
     match missed::submodules_only_here(tree) {
@@ -55,13 +55,13 @@ fn holds(tree: &Path, lane: &LaneState) -> Option<String> {
 
 /// What merged lanes of a run left; looked for only where a pull request was merged or the worktree is
 /// still there, unless all are to be looked at.
-pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
+pub fn in_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
     let Some(run_id) = state.run_id.as_ref().map(ToString::to_string) else { return Vec::new() };
     let mut found = Vec::new();
     let mut trees = None;
     for (path, lane) in state.lanes() {
         let Some(work) = is_merged(lane) else { continue };
-        let elsewhere = || work.merged.as_ref().is_some_and(|m| m.by == MergedBy::PullRequest);
+        let elsewhere = || work.merged().is_some_and(|m| m.by == MergedBy::PullRequest);
         if !all && !elsewhere() && !Path::new(&work.dir).is_dir() {
             continue;
         }
@@ -74,7 +74,7 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
         let worktree = trees.iter().find(own).map(|e| e.path.clone());
         found.push(Leftover {
             contained: merge::contains(root, &work.base_branch, &head).unwrap_or_default(),
-            merged: work.merged.as_ref().and_then(|m| m.to.as_ref()) == Some(&head),
+            merged: work.merged().and_then(|m| m.to.as_ref()) == Some(&head),
             empty: work.committed_nothing(&head),
             holds: worktree.as_deref().and_then(|tree| holds(tree, lane)),
             worktree,
@@ -103,14 +103,14 @@ pub fn find(context: &Context, store: &mut Store, refs: &[Ref]) -> Vec<Leftover>
         // Worktrees below another project's folder are that one's.
         let began = Path::new(&loaded.state.root);
         if !began.exists() || context.is_own_root(began) {
-            found.extend(of_run(&context.project.root, &loaded.state, true));
+            found.extend(in_run(&context.project.root, &loaded.state, true));
         }
     }
     found
 }
 
 /// Removes what base contains by now, before new lanes need the names; says what went.
-pub fn settle(context: &Context, store: &mut Store) {
+pub fn remove_contained(context: &Context, store: &mut Store) {
     if context.project.git_dir.is_none() {
         return;
     }
@@ -118,9 +118,9 @@ pub fn settle(context: &Context, store: &mut Store) {
     for gone in remove(context, &find(context, store, &refs)) {
         let (base, branch) = (&gone.base, &gone.branch);
         ui::say(&if gone.contained {
-            format!("{base} contains {branch}: it is removed")
+            format!("removed branch {branch}: {base} contains it")
         } else {
-            format!("{branch} changes nothing: it is removed")
+            format!("removed branch {branch}: it changes nothing")
         });
     }
 }

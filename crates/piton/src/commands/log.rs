@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use piton_core::{RunState, StepPath};
+use piton_core::{RunState, StepPath, remedy};
 use piton_engine::Store;
 use piton_ledger::RunRow;
 use piton_process::logs::{self, AttemptLog, Piece, Selection};
@@ -37,7 +37,9 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     if loaded.seq == 0 && !Context::driver_lives(&loaded.row) {
         let run = &loaded.row.run_id;
-        ui::say(&format!("run {run} has not begun: there is no output; `piton resume {run}`"));
+        ui::say(
+            remedy![Words "run {run} has not started, so it has no output; start it with ", Piton "resume {run}"],
+        );
         return Ok(());
     }
     check_names(&loaded.state, args)?;
@@ -60,9 +62,14 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
     if args.follow {
         return follow(context, &mut store, &loaded.row, &mut view, seq);
     }
+    if let (Some(attempt), None) = (args.attempt, view.selected().next()) {
+        let message = format!("there is no attempt {attempt} of what is selected");
+        return Err(CommandError::usage("no-step", message)
+            .hint(remedy![Piton "show STEP", Words " lists the attempts of a step"]));
+    }
     view.show(true)?;
     if !view.printer.printed {
-        ui::say("there is no output (yet)");
+        ui::say("no output yet");
     }
     Ok(())
 }
@@ -83,7 +90,7 @@ fn check_names(state: &RunState, args: &LogArgs) -> Result<()> {
     let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let message = format!("run {run} has no {}", wanted.join(" with "));
     Err(CommandError::usage("no-step", message)
-        .hint(format!("`piton status {run}` shows its lanes and steps")))
+        .hint(remedy![Piton "status {run}", Words " shows its lanes and steps"]))
 }
 
 fn follow(

@@ -5,6 +5,7 @@ pub mod approve;
 pub mod attach;
 pub mod checkpoint;
 pub mod completions;
+pub mod current_files;
 pub mod demo;
 pub mod detach;
 pub mod diff;
@@ -16,8 +17,8 @@ pub mod import;
 pub mod inspect;
 pub mod leftovers;
 pub mod log;
-pub mod look;
-pub mod moved;
+pub mod moved_bases;
+pub mod questions;
 pub mod request;
 pub mod restore;
 pub mod resume;
@@ -32,12 +33,9 @@ pub mod skip;
 pub mod status;
 pub mod undo;
 
-use piton_core::redact::Redactor;
-use piton_formats::{Diagnostic, Severity};
-
 use crate::cli::Command;
 use crate::context::Context;
-use crate::error::{CommandError, Kind, Result};
+use crate::error::{CommandError, Result};
 
 /// Carries out a command; the project is looked for if it needs one.
 pub fn dispatch(
@@ -79,25 +77,6 @@ pub fn dispatch(
 /// gone already, or shall be able to go while steps run.
 pub fn keep(dir: &std::path::Path) -> Result<()> {
     // Where that can't be, it stays where it is: all paths that it is told are whole ones.
-    let _ = std::env::set_current_dir("/");
+    let _ = rustix::process::chdir("/");
     piton_process::keeper::main(dir).map_err(|e| CommandError::failed("keeper", e.to_string()))
-}
-
-/// Prints all problems of a document and returns the error that ends the command: a usage error, or
-/// the precondition of lanes that nothing but fields of tasks is missing.
-pub fn document_error(
-    problems: &[Diagnostic],
-    source: &str,
-    json: bool,
-    redactor: &Redactor,
-) -> CommandError {
-    let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
-    let update = errors.all(Diagnostic::asks_for_update);
-    let kind = if update { Kind::Blocked } else { Kind::Usage };
-    if json {
-        crate::ui::diagnostics_json(problems, kind.exit_code(), redactor);
-    } else {
-        crate::ui::diagnostics(problems, source, redactor);
-    }
-    CommandError::silent(kind)
 }

@@ -10,18 +10,19 @@ use std::time::{Duration, Instant};
 
 use piton_core::event::Event;
 use piton_core::lane_state::LaneWork;
-use piton_core::request::{Refusal, Request};
-use piton_core::{GateRef, Status, StepPath};
+use piton_core::refusal::Remedy;
+use piton_core::request::{Refused, Reply, Request};
+use piton_core::{GateRef, Status, StepPath, remedy};
 use piton_engine::store::Asked;
 use piton_engine::{Answer, Loaded, Store};
 use piton_ledger::{DATABASE_FILE, RunRow, owner_liveness};
-use piton_process::protocol::MARK_VARIABLE;
 use piton_process::{Fact, Journal};
 use piton_view::RunView;
 use piton_view::answers::{Outcome, Requests, Sent};
 
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
+use crate::environment::{Environment, environment};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
 use crate::{drive, ui};
@@ -33,8 +34,6 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 const ANSWER_POLL: Duration = Duration::from_millis(50);
 /// Longest message: it is kept for ever, and is a remark, not a document.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
-/// How an answer of the driver begins when it did not do what was asked.
-const REFUSED: &str = "refused";
 
 /// What a request is about: two equal requests are one until this has changed.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +77,7 @@ pub fn refuse_moved(context: &Context, loaded: &Loaded) -> Result<()> {
         return Ok(());
     }
     let stands =
-        |work: &LaneWork| !work.removed && std::path::Path::new(&work.dir).starts_with(was);
+        |work: &LaneWork| !work.is_removed() && std::path::Path::new(&work.dir).starts_with(was);
     let mut lanes = state.lanes().filter(|(_, lane)| !lane.isolation.is_in_place());
     let Some((lane, _)) =
         lanes.find(|(_, lane)| lane.work.as_ref().is_some_and(|work| stands(work)))
@@ -87,18 +86,20 @@ pub fn refuse_moved(context: &Context, loaded: &Loaded) -> Result<()> {
     };
     let run_id = &loaded.row.run_id;
     let message = format!(
-        "run {run_id} began in {}, where the worktree of {lane} is recorded; this project is in {}",
+        "run {run_id} started in {}, where its worktree of {lane} is recorded; this project is in {}",
         was.display(),
         context.project.root.display()
     );
     let error = CommandError::new(Kind::Blocked, "project-moved", message);
     let plan = context.plan_argument(&state.plan_path);
-    let anew = format!("here a new run can begin: piton run {plan} --fresh");
+    let anew = remedy![Words "or start a new run here with ", Piton "run {plan} --fresh"];
+    let (old, new) = (quoted(was), quoted(&context.project.root));
     if was.exists() {
-        return Err(error.hint(format!("go on where it is: cd {}", quoted(was))).hint(anew));
+        return Err(error.hint(remedy![Words "continue it there: ", Shell "cd {old}"]).hint(anew));
     }
-    let link = format!("ln -s {} {}", quoted(&context.project.root), quoted(was));
-    Err(error.hint(format!("move it back, or let the old path lead here: {link}")).hint(anew))
+    let link =
+        remedy![Words "move it back, or link the old path to it: ", Shell "ln -s {new} {old}"];
+    Err(error.hint(link).hint(anew))
 }
 
 fn quoted(path: &std::path::Path) -> String {
@@ -127,11 +128,11 @@ fn refuse_unseen(context: &Context, loaded: &Loaded) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "steps of run {run_id} are at work in another process namespace: from here it can't be \
-         seen whether this is one of them"
+        "steps of run {run_id} run in another process namespace, so Piton cannot tell whether this \
+         is one of them"
     );
     Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
-        .hint("give the command where the run was started, or wait until its steps are over"))
+        .hint("run the command where the run was started, or wait until its steps have ended"))
 }
 
 /// Refuses to approve where steps have lost their keeper and nobody has ended them since: one of them
@@ -151,19 +152,18 @@ pub fn refuse_unheld(context: &Context, loaded: &Loaded) -> Result<()> {
         return Ok(());
     };
     let message = format!(
-        "the keeper of run {run_id} was lost while {step} ran: it can't be told whether that step \
-         is asking"
+        "the keeper of run {run_id} was lost while {step} ran, so Piton cannot tell whether that \
+         step is asking"
     );
-    let hint = format!("`piton resume {run_id}` ends what is left of it; approve then");
+    let hint = remedy![Piton "resume {run_id}", Words " ends what is left of it; then approve"];
     Err(CommandError::new(Kind::Blocked, "inside-a-step", message).hint(hint))
 }
 
 /// Whether this process came from a step of the run, by what it carries itself or by where it stands.
 fn is_marked(loaded: &Loaded) -> bool {
-    let named = || std::env::var("PITON_RUN_ID").is_ok_and(|id| id == loaded.row.run_id);
-    let carried = match std::env::var(MARK_VARIABLE) {
-        Ok(mark) => mark == loaded.state.mark,
-        Err(_) => named(),
+    let carried = match environment() {
+        Environment { mark: Some(mark), .. } => *mark == loaded.state.mark,
+        Environment { run_id, .. } => run_id.as_ref() == Some(&loaded.row.run_id),
     };
     carried || piton_process::strays::from_step(&loaded.state.mark)
 }
@@ -175,7 +175,7 @@ fn inside(loaded: &Loaded) -> CommandError {
 fn inside_of(run_id: &str) -> CommandError {
     let message = format!("this is a step of run {run_id}; a step cannot decide about it");
     CommandError::new(Kind::Blocked, "inside-a-step", message)
-        .hint("give the command in a terminal of your own")
+        .hint("run the command in your own terminal")
 }
 
 /// Refuses to decide about the ledger from inside a step of any run. The ledger may not be readable:
@@ -208,10 +208,12 @@ fn below_keeper(context: &Context, store: &mut Store, run_id: &str) -> Result<bo
 /// A person's message about a run as it may be kept: without secrets, not too long.
 pub fn message(context: &Context, loaded: &Loaded, text: &str) -> Result<String> {
     if text.len() > MESSAGE_BYTES_MAX {
-        let problem =
-            format!("the message has {} bytes; {MESSAGE_BYTES_MAX} are the most", text.len());
+        let problem = format!(
+            "the message has {} bytes; at most {MESSAGE_BYTES_MAX} are allowed",
+            text.len()
+        );
         return Err(CommandError::usage("message-too-long", problem)
-            .hint("say it shorter, and put the rest into a file of the project"));
+            .hint("shorten it, and put the rest into a file of the project"));
     }
     let redactor = redactor_of_run(context, &loaded.row.run_id, &loaded.state.plan_path);
     Ok(redactor.redact(text).into_owned())
@@ -223,8 +225,8 @@ pub fn refuse_unbegun(loaded: &Loaded) -> Result<()> {
         return Ok(());
     }
     let run_id = &loaded.row.run_id;
-    Err(CommandError::usage("refused", format!("run {run_id} has not begun yet"))
-        .hint(format!("begin it with `piton resume {run_id}`")))
+    Err(CommandError::usage("refused", format!("run {run_id} has not started yet"))
+        .hint(remedy![Words "start it with ", Piton "resume {run_id}"]))
 }
 
 /// Sends a request, and waits for a living driver's answer.
@@ -254,12 +256,11 @@ pub fn send(
     let (outcome, answer) = match answer.map_err(|e| refused(context, loaded, e))? {
         Answer::Done(answer) => (Outcome::Done, answer),
         Answer::Asked(id) => match wait_for_answer(store, &loaded.row.run_id, id, asked)? {
-            Some(answer) if answer.starts_with(REFUSED) => (Outcome::Refused, answer),
-            Some(answer) => (Outcome::Done, answer),
-            None => (
-                Outcome::Asked,
-                format!("in the inbox; the run takes it when {}", looks(&loaded.row)),
-            ),
+            Some(Reply::Done(answer)) => (Outcome::Done, answer),
+            Some(Reply::Refused(why)) => {
+                (Outcome::Refused, format!("refused: {}", ui::place().refusal(&why)))
+            }
+            None => (Outcome::Asked, ui::place().remedy(&in_inbox(&loaded.row))),
         },
     };
     let target = match target {
@@ -273,7 +274,7 @@ pub fn send(
 /// Why a request was not carried out, as a person sees it. A step that no outcome is recorded of is at
 /// work for the state alone: without a driver and a keeper nothing of it need run any more.
 fn refused(context: &Context, loaded: &Loaded, error: piton_engine::Error) -> CommandError {
-    let piton_engine::Error::Refused(Refusal::Running(step, run)) = &error else {
+    let piton_engine::Error::Refused(Refused::Running(step, run)) = &error else {
         return error.into();
     };
     let attempt = loaded.state.running().into_iter().find(|(running, _)| running == step);
@@ -288,21 +289,26 @@ fn refused(context: &Context, loaded: &Loaded, error: piton_engine::Error) -> Co
         _ if piton_process::keeper_alive(&dir).is_some() => return error.into(),
         _ => "was cut short",
     };
-    let message = format!("step {step} {how}, and nobody has recorded it: the run has no driver");
+    let message =
+        format!("step {step} {how}, but this is not recorded yet, because the run has no driver");
     CommandError::usage("refused", message)
-        .hint(format!("`piton resume {run}` records it and goes on from there"))
+        .hint(remedy![Piton "resume {run}", Words " records it and continues from there"])
 }
 
-/// When a driver that did not answer in time will see what lies in its inbox.
-fn looks(row: &RunRow) -> String {
-    let stopped = row.owner.as_ref().filter(|lease| lease.owner.is_stopped());
-    match stopped.map(|lease| &lease.owner) {
-        Some(owner) => format!(
-            "{owner}, which is stopped, goes on (`kill -CONT {}`), or another takes over (`piton resume \
-             {} --takeover`)",
-            owner.pid, row.run_id
-        ),
-        None => "its driver next looks".to_owned(),
+/// When a driver that did not answer in time will take what is in its inbox.
+fn in_inbox(row: &RunRow) -> Remedy {
+    let run = &row.run_id;
+    match row.owner.as_ref().map(|lease| &lease.owner).filter(|owner| owner.is_stopped()) {
+        Some(owner) => {
+            let pid = owner.pid;
+            remedy![
+                Words "in the inbox; {owner}, which drives the run, is stopped: let it continue with ",
+                Shell "kill -CONT {pid}",
+                Words ", or replace it with ",
+                Piton "resume {run} --takeover",
+            ]
+        }
+        None => "in the inbox; the driver takes it when it next looks there".into(),
     }
 }
 
@@ -312,10 +318,10 @@ fn wait_for_answer(
     run_id: &str,
     id: i64,
     asked: Asked<'_>,
-) -> Result<Option<String>> {
+) -> Result<Option<Reply>> {
     let deadline = Instant::now() + ANSWER_WAIT;
     loop {
-        let answer = store.settle(run_id, id, &Asked { at: now(), ..asked })?;
+        let answer = store.answer(run_id, id, &Asked { at: now(), ..asked })?;
         if answer.is_some() || Instant::now() >= deadline {
             return Ok(answer);
         }

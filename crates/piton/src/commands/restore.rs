@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use piton_core::event::RewindKind;
+use piton_core::remedy;
 use piton_core::text::first_few;
-use piton_engine::world::{Rewind, RoomTarget};
+use piton_engine::world::{Rewind, RewindTarget};
 use piton_view::answers::{Exported, Restored};
 use piton_view::show::Point;
 use piton_view::text::sanitize;
@@ -17,7 +18,7 @@ use crate::cli::RestoreArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
-use piton_world::rooms::names;
+use piton_world::workspaces::names;
 
 /// Most files that are named; the rest are counted.
 const FILES_NAMED_MAX: usize = 5;
@@ -27,10 +28,10 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
     let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
     let loaded = store.load_row(row)?;
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
-    super::look::refuse_without_snapshots(context, &loaded)?;
+    super::current_files::refuse_without_snapshots(context, &loaded)?;
     let all = rewind::points(&mut store, &loaded)?;
     let (name, lane) = (args.checkpoint.as_str(), args.lane.as_deref());
     let point = rewind::one(&all, &loaded.state, name, lane, None)?;
@@ -43,30 +44,26 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
         return export(context, &point, &paths, &context.cwd.join(dir), args.dry_run);
     }
     super::request::refuse_inside(context, &mut store, &loaded)?;
-    let loaded = if args.dry_run {
-        loaded
-    } else {
-        rewind::finish(context, &mut store, loaded, args.takeover)?
-    };
+    let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     let work = point.lane.as_ref().and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     if let (Some(lane), Some(work)) = (&point.lane, work)
         && !std::path::Path::new(&work.dir).is_dir()
     {
         let message = format!("the worktree of {lane} is gone");
         return Err(CommandError::usage("no-checkpoint", message)
-            .hint("`--to DIR` puts the files into a folder of their own"));
+            .hint("`--to DIR` writes the files to another folder"));
     }
-    let target = RoomTarget {
+    let target = RewindTarget {
         lane: point.lane.clone(),
         dir: work.map(|w| w.dir.clone()).unwrap_or_default(),
         target: point.commit.clone(),
         paths: paths.iter().map(|path| names::text(path.as_os_str().as_bytes())).collect(),
         exact: args.exact,
-        ..RoomTarget::default()
+        ..RewindTarget::default()
     };
     let intent = rewind::intent(RewindKind::Restore, &point.name, Vec::new());
     let made = Rewind { intent, targets: vec![target], merges: Vec::new() };
-    let planned = rewind::Planned::of(context, &loaded, &made)?;
+    let planned = rewind::Planned::new(context, &loaded, &made)?;
     let top = context.project.root.join(&made.targets[0].dir);
     let untouched = |path: &&PathBuf| !planned.touches(path.as_os_str().as_bytes());
     if let Some(path) = paths.iter().find(untouched) {
@@ -77,9 +74,9 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     }
     if !planned.tell(context, args.dry_run)? {
         if !planned.plan.something_to_do && planned.keeps() {
-            ui::say("nothing to restore: what differs stays as it is");
+            ui::say("nothing to restore: what differs is kept as it is");
         } else if !planned.plan.something_to_do {
-            ui::say(&format!("nothing to restore: all that is meant is as {} has it", point.name));
+            ui::say(format!("nothing to restore: the files are as in {}", point.name));
         }
         return Ok(());
     }
@@ -88,7 +85,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     let paths = planned.paths();
     let files = first_few(paths.iter().cloned(), FILES_NAMED_MAX).unwrap_or_default();
-    ui::tell(context.json, &Restored { run_id: &run_id, restored: &point.name, paths, files });
+    ui::report(context.json, &Restored { run_id: &run_id, restored: &point.name, paths, files });
     Ok(())
 }
 
@@ -113,7 +110,7 @@ fn export(
         return Err(nowhere(point, path));
     }
     let (checkpoint, to, files) = (&*point.name, to.display().to_string(), files.len());
-    ui::tell(context.json, &Exported { checkpoint, to, files, dry_run });
+    ui::report(context.json, &Exported { checkpoint, to, files, dry_run });
     Ok(())
 }
 
@@ -125,9 +122,10 @@ fn is_in(context: &Context, point: &Point, path: &Path) -> bool {
 
 fn nowhere(point: &Point, path: &Path) -> CommandError {
     let path = sanitize(&path.to_string_lossy());
-    let message = format!("{} has no `{path}`, and it is not here either", point.name);
+    let name = &point.name;
+    let message = format!("`{path}` is neither in {name} nor here");
     CommandError::usage("no-checkpoint", message)
-        .hint(format!("`piton diff {}` shows what differs", point.name))
+        .hint(remedy![Piton "diff {name}", Words " shows what differs"])
 }
 
 /// A path from the top of the work tree, as snapshots have it.
@@ -141,7 +139,7 @@ fn from_top(path: &OsStr) -> Result<PathBuf> {
                 let path = sanitize(&path.to_string_lossy());
                 let message = format!("`{path}` is not a path from the top of the work tree");
                 return Err(CommandError::usage("no-checkpoint", message)
-                    .hint("write it as `git ls-files --full-name` does"));
+                    .hint("write it like `git ls-files --full-name`"));
             }
         }
     }

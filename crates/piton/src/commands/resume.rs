@@ -6,13 +6,16 @@ use std::path::Path;
 
 use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::hash::Sha;
+use piton_core::refusal::Remedy;
 use piton_core::state::{LaneState, Progress};
-use piton_core::{LanePath, Plan, RunState, Status, StepPath, apply};
-use piton_engine::resume::{Accepts, Check, Severity, check};
+use piton_core::{LanePath, Plan, RunState, Status, StepPath, apply, remedy};
+use piton_engine::resume::{Accepts, Check, Difference, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Drive, Gates, Leased, Store, World as _};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
+use piton_protocols::files::Occasion;
 use piton_view::answers::{Answer, Complete};
+use piton_world::read::protocol_file;
 
 use self::report::report;
 use super::request::unfinished;
@@ -25,8 +28,6 @@ use crate::plan_file::PlanFile;
 use crate::ui;
 use piton_world::{kept, scratch_folders};
 
-/// The options that accept what stops a resume.
-const ACCEPTS: [&str; 2] = ["--accept-plan", "--accept-spec"];
 /// What is said of a step that goes on without a driver.
 const RUNNING: &str = "is still running";
 
@@ -35,13 +36,8 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     drive::split_lane(&mut args.drive)?;
     super::detach::leave_terminal();
     let dry = args.drive.dry_run;
-    // Nothing to go on with is no reason to make a ledger.
-    let opened = if dry { context.read_store() } else { super::request::open(context) };
-    let mut store = opened.map_err(|error| match error.code {
-        "no-ledger" => CommandError::usage("no-run", "there is no run here")
-            .hint("start one with `piton run PLAN`"),
-        _ => error,
-    })?;
+    // Nothing to continue with is no reason to make a ledger.
+    let mut store = if dry { context.read_store()? } else { super::request::open(context)? };
     let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
         Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
             // As if it were named: taking it back may have been cut short, its evidence or its views
@@ -52,19 +48,18 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
         found => found?,
     };
     let loaded = store.load_row(row)?;
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
     if !dry && loaded.state.lanes().any(|(_, lane)| !lane.isolation.is_in_place()) {
-        super::leftovers::settle(context, &mut store);
+        super::leftovers::remove_contained(context, &mut store);
     }
     let archived = loaded.state.ended == Some(Status::Archived);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final() && !archived) {
-        let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
-        return Err(CommandError::usage("run-over", message).hint(format!(
-            "start anew: piton run {} --fresh",
-            context.plan_argument(&loaded.state.plan_path)
-        )));
+        let message = format!("run {} is {status} and cannot be resumed", loaded.row.run_id);
+        let plan = context.plan_argument(&loaded.state.plan_path);
+        return Err(CommandError::usage("run-over", message)
+            .hint(remedy![Words "start a new run with ", Piton "run {plan} --fresh"]));
     }
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
@@ -72,7 +67,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     super::request::refuse_own_step(context, &loaded)?;
     if archived {
         super::run::refuse_beside(context, &mut store, &loaded)?;
-        ui::say(&format!("run {} was archived, and goes on", loaded.row.run_id));
+        ui::say(format!("run {} was archived and is now continued", loaded.row.run_id));
         drive::bring_views_back(context, &loaded.state);
     }
     if args.drive.detach {
@@ -92,7 +87,7 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
     let (mut loaded, mut again) = (loaded, true);
     loop {
         let run_id = loaded.row.run_id.clone();
-        let lease = acquire(context, store, &loaded.row, args.takeover)?;
+        let lease = acquire(context, store, &loaded.row, args.takeover, by_resume)?;
         let prepared = prepare(context, store, &run_id, &lease, &args, again);
         // What a person left for later in the questions that follow stays so.
         again = false;
@@ -104,20 +99,26 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
             }
         };
         let ending = drive::drive(context, store, leased, &args)?;
-        if !drive::questions(context, store, &run_id, &ending)? {
-            return drive::exit(&ending);
+        if !super::questions::questions(context, store, &run_id, &ending)? {
+            return drive::exit(ending.verdict, ending.signal);
         }
         args.takeover = false;
         loaded = store.load(&run_id)?;
     }
 }
 
-/// Takes the lease of a run, or says who has it.
+/// How a resume takes a run over.
+pub fn by_resume(run: &str) -> Remedy {
+    remedy![Piton "resume {run} --takeover"]
+}
+
+/// Takes the lease of a run, or says who has it and how it is taken over.
 pub fn acquire(
     context: &Context,
     store: &mut Store,
     row: &RunRow,
     takeover: bool,
+    take: fn(&str) -> Remedy,
 ) -> Result<Lease> {
     drive::epoch::refuse_behind(context, store, &row.run_id)?;
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
@@ -146,9 +147,8 @@ pub fn acquire(
     let taken = taken.map_err(|error| match error {
         piton_ledger::Error::Held { owner } => {
             let run = &row.run_id;
-            let (watch, take) =
-                (format!("piton attach {run}"), format!("piton resume {run} --takeover"));
-            CommandError::driven(&format!("run {run}"), Some(&owner), &watch, &take)
+            let (what, watch) = (format!("run {run}"), format!("attach {run}"));
+            CommandError::driven(&what, Some(&owner), &watch, take(run))
         }
         other => other.into(),
     })?;
@@ -185,47 +185,50 @@ fn prepare(
         return Ok(None);
     }
     if again {
-        check.events.extend(retries(context, &loaded.state, args)?);
+        check.events.extend(retries(context, &loaded.state, &check.plan, args)?);
     }
-    let resume = report(context, &loaded, &check, args);
-    if context.json {
-        ui::drive_json(&Answer::Resume(resume));
+    // After a question the person has read it.
+    if again || check.stops() {
+        let resume = report(context, &loaded, &check, false);
+        if context.json {
+            ui::drive_json(&Answer::Resume(resume));
+        }
     }
     if check.stops() {
-        let mut error = CommandError::new(
-            Kind::Blocked,
-            "resume-blocked",
-            format!("run {run_id} is not resumed: the world differs from its record"),
-        );
-        let stops = || check.differences.iter().filter(|d| d.severity == Severity::Stops);
-        let has = |name: &str| check.differences.iter().any(|d| d.name == name);
-        // One accepted alone would meet the other: whoever types this has looked at both.
-        let given = |flag: &str| match flag {
-            "--accept-plan" => args.accept_plan && has("plan-changed"),
-            _ => has("spec-accepted"),
-        };
-        let wanted =
-            |flag: &&&str| given(flag) || stops().any(|d| d.next.contains(&format!("`{flag}`")));
-        let accepted: Vec<&str> = ACCEPTS.iter().filter(wanted).copied().collect();
-        let whole = format!("`piton resume {run_id} {}`", accepted.join(" "));
-        for difference in stops() {
-            let next = ACCEPTS.iter().fold(difference.next.to_owned(), |next, flag| {
-                next.replace(&format!("`{flag}`"), &whole)
-            });
-            error = error.hint(format!("{}: {next}", difference.message));
-        }
-        return Err(error);
+        return Err(blocked(&check, run_id, args));
+    }
+    if again && !args.no_next {
+        drive::say_words(context, &loaded.state, Occasion::Resumed);
     }
     if check.plan.hash() != live_hash(&loaded) {
         store.keep_plan(&check.plan)?;
-    } else if store.plan_problem(&loaded.state)?.is_some() {
-        store.mend_plan(&check.plan)?;
     }
     let mut opening = vec![drive::attached(context, lease, args)];
     opening.extend(ticks);
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
     let (epoch, plan, drive) = (lease.epoch, check.plan, Drive::Run(gates));
     Ok(Some(Leased { loaded, epoch, plan, live, opening, drive }))
+}
+
+/// The refusal of a resume that differences stop. One command accepts all that can be accepted: one
+/// accepted alone would meet the other.
+fn blocked(check: &Check, run_id: &str, args: &DriveArgs) -> CommandError {
+    let stops = || check.differences.iter().filter(|d| d.severity == Severity::Stops);
+    let has = |name: &str| check.differences.iter().any(|d| d.name == name);
+    let accept = |option: &str, given: bool| {
+        given || stops().any(|difference| difference.next.accept == Some(option))
+    };
+    let mut resume = format!("resume {run_id}");
+    if accept("--accept-plan", args.accept_plan && has("plan-changed")) {
+        resume.push_str(" --accept-plan");
+    }
+    if accept("--accept-spec", has("spec-accepted")) {
+        resume.push_str(" --accept-spec");
+    }
+    let causes: Vec<&str> = stops().map(|difference| difference.message.as_str()).collect();
+    let message = format!("cannot resume {run_id}: {}", causes.join("; "));
+    let error = CommandError::new(Kind::Blocked, "resume-blocked", message);
+    stops().fold(error, |error, Difference { next, .. }| error.hint((next.next)(&resume)))
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
@@ -241,19 +244,27 @@ fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Res
 
 /// Gives failed steps new attempts where that is what resuming means to the run's protocol. Of others,
 /// naming the lane says that what failed was put right.
-fn retries(context: &Context, state: &RunState, args: &DriveArgs) -> Result<Vec<Event>> {
+/// So does a step whose definition changed since it failed.
+fn retries(
+    context: &Context,
+    state: &RunState,
+    plan: &Plan,
+    args: &DriveArgs,
+) -> Result<Vec<Event>> {
     let protocol = context.protocol(state, &state.protocol.id)?;
-    if !protocol.retries_on_resume() && args.lane.is_none() {
-        return Ok(Vec::new());
-    }
+    let all = protocol.retries_on_resume() || args.lane.is_some();
+    let changed = |path: &StepPath, begun_as: &Option<Sha>| {
+        begun_as.is_some() && plan.step(path).is_some_and(|s| Some(s.definition()) != *begun_as)
+    };
     let meant = |path: &LanePath, lane: &LaneState| {
         args.phase.as_ref().is_none_or(|p| *p == path.phase)
-            && args.lane.as_ref().is_none_or(|l| l == lane.whole())
+            && args.lane.as_ref().is_none_or(|l| l == lane.parent_id())
     };
     let lanes = state.lanes().filter(|(path, lane)| meant(path, lane));
     let failed = lanes.flat_map(|(path, lane)| {
         let steps = lane.steps.iter().filter(|s| s.progress == Progress::Failed);
-        steps.map(move |s| StepPath::new(&path.phase, &path.lane, &s.id))
+        let steps = steps.map(move |s| (StepPath::new(&path.phase, &path.lane, &s.id), s));
+        steps.filter(|(path, s)| all || changed(path, &s.definition)).map(|(path, _)| path)
     });
     let by = Context::who();
     Ok(failed.map(|step| Event::StepRetried(StepRetried { step, by: by.clone() })).collect())
@@ -284,14 +295,14 @@ fn compare(
     loaded: &Loaded,
     args: &DriveArgs,
 ) -> Result<Compared> {
-    let recorded = recorded(context, store, loaded)?;
+    let recorded = store.plan(&loaded.state)?;
     if loaded.state.linked && !std::path::Path::new(&loaded.state.root).is_dir() {
         let message = format!("the work tree {} is gone", loaded.state.root);
         let check = Check::only(&recorded, "worktree-gone", message);
         return Ok(Compared { check, live: recorded, gates: Gates::default(), ticks: Vec::new() });
     }
     let tasks = Some(recorded.task_worktrees);
-    let file = PlanFile::of_run(context, &loaded.state, tasks)?;
+    let file = PlanFile::for_run(context, &loaded.state, tasks)?;
     let file = file.map(|file| file.like(&recorded));
     let mut world = drive::world(context, &loaded.state);
     let who = Context::who();
@@ -303,13 +314,13 @@ fn compare(
     if root != std::path::Path::new(&loaded.state.root) {
         let (was, now) = (&loaded.state.root, root.display());
         let message =
-            format!("{was}, where it began, is not this project any more; steps run in {now}");
+            format!("{was}, where it began, is no longer this project; steps run in {now}");
         check.add("root-moved", message);
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
     let _ = world.now();
     let protocol = context.protocol(&loaded.state, &loaded.state.protocol.id)?;
-    for found in protocol.checks(&loaded.state, &|path| ticks::text(&root, path)) {
+    for found in protocol.checks(&loaded.state, &|path| protocol_file(&root, path)) {
         check.add(if found.stops { "protocol-refuses" } else { "protocol-warns" }, found.message);
     }
     let open = file.as_ref().map(|file| file.open_gates.clone());
@@ -317,24 +328,6 @@ fn compare(
         ticks::check(protocol, &root, (&check.plan, open), &loaded.state, args.accept_gates);
     let live = file.map_or(recorded, |f| f.live);
     Ok(Compared { check, live, gates, ticks })
-}
-
-/// The plan on record; the plan's file where that is lost and the file is still the same.
-fn recorded(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<Plan> {
-    let state = &loaded.state;
-    let Some(problem) = store.plan_problem(state)? else { return Ok(store.plan(state)?) };
-    let lost = format!("the plan on record of run {} {problem}", loaded.row.run_id);
-    let file = PlanFile::of_run(context, state, None)?.map(|file| file.recorded);
-    let typed = context.plan_argument(&state.plan_path);
-    if let Some(plan) = file.filter(|plan| Some(plan.hash()) == state.plan_hash) {
-        ui::say(&format!("warning: {lost}; {typed} is the same plan and takes its place"));
-        return Ok(plan);
-    }
-    let hash = state.plan_hash.as_ref().map(|hash| hash.short().to_owned()).unwrap_or_default();
-    let message = format!("{lost}, and {typed} is not that plan ({hash})");
-    Err(CommandError::new(Kind::Blocked, "ledger-content", message)
-        .hint(format!("put {typed} back as it was when the run was last driven, then resume"))
-        .hint(format!("or restore a backup of the ledger, or run `piton run {typed} --fresh`")))
 }
 
 /// Names what is in flight, from the outside: nothing is touched yet.
@@ -346,12 +339,12 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
         use piton_process::Fact;
         let (name, word) = match facts.fact(&format!("{step}#{attempt}")) {
             Fact::Started { .. } | Fact::Maybe if keeper.is_some() => ("step-running", RUNNING),
-            Fact::Finished(_) if lost_its_room(state, &step.lane()) => {
+            Fact::Finished(_) if lost_its_workspace(state, &step.lane()) => {
                 ("step-lost", "has finished, but the worktree it worked in was deleted")
             }
-            Fact::Finished(_) => ("step-running", "has finished meanwhile"),
+            Fact::Finished(_) => ("step-running", "has finished in the meantime"),
             Fact::NotStarted => ("step-running", "was about to start"),
-            _ => ("step-lost", "was in flight and its keeper is gone"),
+            _ => ("step-lost", "was running when its keeper died"),
         };
         let message = format!("{step} (attempt {attempt}) {word}");
         let done =
@@ -377,7 +370,7 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
         if !strays.is_empty() {
             let names: Vec<String> =
                 strays.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
-            check.add("strays", format!("without a keeper: {}", names.join(", ")));
+            check.add("strays", format!("processes without a keeper: {}", names.join(", ")));
         }
     }
 }
@@ -396,7 +389,7 @@ fn finished_alone(context: &Context, loaded: &Loaded) -> Vec<(StepPath, Option<S
 }
 
 /// Whether the worktree of a lane was deleted: what was done there since its last checkpoint is gone.
-fn lost_its_room(state: &RunState, lane: &LanePath) -> bool {
+fn lost_its_workspace(state: &RunState, lane: &LanePath) -> bool {
     let dir = state.lane(lane).map_or("", |l| l.dir());
     !dir.is_empty() && !Path::new(dir).is_dir()
 }
@@ -404,24 +397,22 @@ fn lost_its_room(state: &RunState, lane: &LanePath) -> bool {
 fn say_complete(context: &Context, state: &RunState) {
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let typed = context.plan_argument(&state.plan_path);
-    let words = format!(
-        "run {run_id} is complete: nothing to do\nhint: run it anew with `piton run {typed} --fresh`"
-    );
+    let words = remedy![Words "run {run_id} is already complete\nhint: run it again with ", Piton "run {typed} --fresh"];
     let (run_id, status) = (&run_id, Status::Complete);
-    ui::tell(context.json, &Complete { run_id, status, words });
+    ui::report(context.json, &Complete { run_id, status, words });
 }
 
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
     if loaded.seq == 0 {
         let plan = super::run::plan_of_unbegun(context, loaded)?;
         drive::check_selection(&plan.live, args)?;
-        ui::say(&format!("run {} has not begun: all of it would run", loaded.row.run_id));
+        ui::say(format!("run {} has not started: all of it would run", loaded.row.run_id));
         super::run::dry_run(context, &plan, args);
         return Ok(());
     }
     let mut check = compare(context, store, loaded, args)?.check;
-    check.events.extend(retries(context, &loaded.state, args)?);
-    let resume = report(context, loaded, &check, args);
+    check.events.extend(retries(context, &loaded.state, &check.plan, args)?);
+    let resume = report(context, loaded, &check, true);
     let mut state = loaded.state.clone();
     for event in &check.events {
         let _ = apply(&mut state, now(), event);

@@ -1,5 +1,6 @@
 //! `piton retry`: further attempts for failed steps, or finished work again on purpose.
 
+use piton_core::remedy;
 use piton_core::request::Request;
 use piton_engine::{Loaded, Store};
 
@@ -50,10 +51,9 @@ fn pick(store: &mut Store, run: Option<&str>, again: bool) -> Result<Loaded> {
 fn nothing(loaded: &Loaded, again: bool) -> CommandError {
     let run = &loaded.row.run_id;
     if again {
-        return CommandError::usage("no-step", "say which step is to run again")
-            .hint(format!("`piton status {run}` shows its steps"));
+        return CommandError::usage("no-step", "which step do you want to run again?")
+            .hint(remedy![Piton "status {run}", Words " shows its steps"]);
     }
     CommandError::usage("no-step", format!("no step of run {run} has failed"))
-        .hint(format!("`piton resume {run}` goes on with it"))
-        .hint(format!("`piton retry {run} STEP --again` runs a finished step again"))
+        .hint(remedy![Piton "retry {run} STEP --again", Words " runs a finished step again"])
 }

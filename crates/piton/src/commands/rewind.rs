@@ -1,23 +1,23 @@
 //! What rollback, restore and undo share: finding checkpoints, saying what will change, asking, and
 //! driving the run just far enough to carry it out.
 
-mod head;
 mod plan;
 mod points;
 mod tasks;
 
-use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind};
-use piton_core::{LanePath, RunState, Status};
+use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind, Verdict};
+use piton_core::refusal::{Refusal, Remedy};
+use piton_core::{LanePath, RunState, Status, remedy};
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, RoomTarget};
+use piton_engine::world::{Rewind, RewindTarget};
 use piton_engine::{Drive, Ending, Store};
+use piton_view::RunView;
 
-pub use head::head_left;
 pub use plan::Planned;
 pub use points::{is_lane, lane_and_stage, named, none, of_stage, one, points, stage_of};
 
 use super::resume::acquire;
-use crate::context::Context;
+use crate::context::{Context, now};
 use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
@@ -85,19 +85,29 @@ pub fn windows(
     Ok(all)
 }
 
-/// Asks whether to go on; without a terminal only `--yes` does.
+/// The run that is meant: the one named, or the newest that was not ended for good.
+pub fn pick(store: &mut Store, named: Option<&str>) -> Result<Loaded> {
+    let open = |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "archived" | "cancelled");
+    let row = Context::pick(store, named, open, "run")?;
+    Ok(store.load_row(row)?)
+}
+
+/// Asks whether to continue; without a terminal only `--yes` does.
 pub fn confirm(context: &Context, question: &str) -> Result<()> {
     if context.yes {
         return Ok(());
     }
     if !context.interactive || context.json {
-        let message = "nothing was changed: nobody is here to be asked";
+        let message = "nothing was changed: there is no terminal to ask on";
         return Err(CommandError::new(Kind::Waiting, "not-confirmed", message)
-            .hint("look at the plan with `--dry-run`, then say `--yes`"));
+            .hint("look at the plan with `--dry-run`, then add `--yes`"));
     }
-    match ui::ask(question, &[('y', "yes"), ('n', "no")], Some('n'), &mut || false) {
-        Some('y') => Ok(()),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", "nothing was changed")),
+    match ui::confirms(question) {
+        Some(true) => Ok(()),
+        Some(false) => {
+            ui::say("nothing was changed");
+            Err(CommandError::silent(Kind::Failed))
+        }
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", "no answer")),
     }
 }
@@ -109,12 +119,13 @@ pub fn finish(
     store: &mut Store,
     loaded: Loaded,
     takeover: bool,
+    dry_run: bool,
 ) -> Result<Loaded> {
-    if loaded.state.rewinding.is_none() {
+    if loaded.state.rewinding.is_none() || dry_run {
         return Ok(loaded);
     }
     let run_id = loaded.row.run_id.clone();
-    let lease = acquire(context, store, &loaded.row, takeover)?;
+    let lease = acquire(context, store, &loaded.row, takeover, by_this_command)?;
     let loaded = store.load(&run_id)?;
     let plan = store.plan(&loaded.state)?;
     let how = Drive::FinishRewind;
@@ -127,10 +138,10 @@ pub fn finish_wherever(context: &Context, store: &mut Store, loaded: Loaded) -> 
     if loaded.state.rewinding.is_none() {
         return Ok(loaded);
     }
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let there = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(there, &loaded)?;
-    finish(there, store, loaded, false)
+    finish(there, store, loaded, false, false)
 }
 
 /// Drives a run that nobody drives just far enough to carry a rewind out.
@@ -142,7 +153,7 @@ pub fn drive(
     takeover: bool,
 ) -> Result<Ending> {
     let row = store.load(run_id)?.row;
-    let lease = acquire(context, store, &row, takeover).map_err(|error| driven(error, run_id))?;
+    let lease = acquire(context, store, &row, takeover, by_this_command)?;
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
     let (before, how) = (loaded.state.clone(), Drive::Rewind(Box::new(rewind)));
@@ -153,12 +164,20 @@ pub fn drive(
     }
 }
 
+/// Says what to type after a rollback or an undo.
+pub fn say_next(state: &RunState, back: &str) {
+    let view = RunView::by_driver(state, now(), ui::place());
+    for (label, next) in ["next", back].iter().zip(view.next_typed(Verdict::RolledBack)) {
+        ui::say_as_is(&format!("{label}: {next}"));
+    }
+}
+
 /// What a driver did on the way to an act that it then did not carry out.
 fn meanwhile(before: &RunState, after: &RunState) -> Vec<String> {
     let base_of = |state: &RunState, path: &LanePath| {
         let work = state.lane(path)?.work.as_ref()?;
         let moved = |m: &&LaneMerged| m.by == MergedBy::Queue && m.to.is_some();
-        work.merged.as_ref().filter(moved).map(|_| work.base_branch.clone())
+        work.merged().filter(moved).map(|_| work.base_branch.clone())
     };
     let mut all = Vec::new();
     for (path, _) in after.lanes() {
@@ -174,27 +193,27 @@ fn meanwhile(before: &RunState, after: &RunState) -> Vec<String> {
 
 /// The failure of an act that is all or nothing; if not even that could be, it does not say so. What
 /// happened meanwhile is told.
-pub fn not_rewound(why: &str, meanwhile: &[String]) -> CommandError {
-    if why.contains(piton_workspace::restore::PUT_BACK_FAILED) {
-        return CommandError::failed("not-rewound", why.to_owned())
-            .hint("put that right and try again: what was begun is taken back first");
+pub fn not_rewound(why: &Refusal, meanwhile: &[String]) -> CommandError {
+    let cause = &why.cause;
+    let failed = |message: String| CommandError {
+        hints: why.remedies.clone(),
+        ..CommandError::failed("not-rewound", message)
+    };
+    if why.code == piton_workspace::refusals::HALF_DONE {
+        return failed(cause.clone())
+            .hint("fix this and run the command again: what was begun is undone first");
     }
     if !meanwhile.is_empty() {
-        return CommandError::failed("not-rewound", format!("nothing was taken back: {why}"))
+        return failed(format!("nothing was rolled back: {cause}"))
             .hint(format!("this did happen: {}", meanwhile.join("; ")))
-            .hint("all else is as before; look at `--dry-run`, then try again");
+            .hint("nothing else changed; check with `--dry-run`, then run the command again");
     }
-    CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
-        .hint("everything is as before; put that right and try again")
+    failed(format!("nothing was changed: {cause}")).hint("fix this, then run the command again")
 }
 
-/// The refusal to act on a run that somebody drives: it says how this very act takes it.
-fn driven(mut error: CommandError, run_id: &str) -> CommandError {
-    for hint in &mut error.hints {
-        let taken = "this command and `--takeover`, which ends what it runs first";
-        *hint = hint.replace(&format!("`piton resume {run_id} --takeover`"), taken);
-    }
-    error
+/// How the commands that take work back take a run over.
+fn by_this_command(_run: &str) -> Remedy {
+    "this command and `--takeover`, which first ends what it runs".into()
 }
 
 /// Refuses to change a run that a person ended for good.
@@ -202,14 +221,14 @@ pub fn refuse_over(context: &Context, loaded: &Loaded) -> Result<()> {
     let Some(status) = loaded.state.ended.filter(|s| s.is_final()) else { return Ok(()) };
     let run = &loaded.row.run_id;
     let error =
-        CommandError::usage("run-over", format!("run {run} is {status} and can't be changed"));
+        CommandError::usage("run-over", format!("run {run} is {status} and cannot be changed"));
     if status == Status::Archived {
-        return Err(error.hint(format!("bring it back first: piton resume {run}")));
+        return Err(error.hint(remedy![Words "bring it back first with ", Piton "resume {run}"]));
     }
     let plan = context.plan_argument(&loaded.state.plan_path);
     Err(error
-        .hint(format!("start anew: piton run {plan} --fresh"))
-        .hint("`piton restore CHECKPOINT --to DIR` brings files of it to a folder"))
+        .hint(remedy![Words "start a new run with ", Piton "run {plan} --fresh"])
+        .hint(remedy![Piton "restore CHECKPOINT --to DIR", Words " writes its files to a folder"]))
 }
 
 /// An intent that is still to be filled in.
@@ -221,7 +240,7 @@ pub fn intent(kind: RewindKind, to: &str, lanes: Vec<LanePath>) -> RewindIntende
         after_event: 0,
         points: Vec::new(),
         lanes,
-        rooms: Vec::new(),
+        workspaces: Vec::new(),
         reverts: Vec::new(),
         undoes: None,
         by: Context::who(),
@@ -229,6 +248,6 @@ pub fn intent(kind: RewindKind, to: &str, lanes: Vec<LanePath>) -> RewindIntende
 }
 
 /// The target that is the project's root.
-pub fn root_target(commit: &str) -> RoomTarget {
-    RoomTarget { target: commit.to_owned(), ..RoomTarget::default() }
+pub fn root_target(commit: &str) -> RewindTarget {
+    RewindTarget { target: commit.to_owned(), ..RewindTarget::default() }
 }

@@ -1,15 +1,17 @@
 //! `piton rollback`: takes lanes back to a checkpoint; what is there now can be brought back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use piton_core::LanePath;
 use piton_core::RunState;
-use piton_core::event::{MergedBy, Revert, RewindKind, RewindRoom};
+use piton_core::event::{MergedBy, Revert, RewindKind};
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::{Act, LaneWork, StageRecord, Undoable};
-use piton_engine::Store;
+use piton_core::remedy;
+use piton_core::text::first_few;
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, RoomTarget};
+use piton_engine::world::{Rewind, RewindTarget};
+use piton_engine::{Ending, Store};
 use piton_protocols::files::Occasion;
 use piton_view::answers::RolledBack;
 use piton_view::show::Point;
@@ -22,29 +24,25 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 use piton_view::text::sanitize;
-use piton_world::rooms::names;
+use piton_world::workspaces::names;
+
+/// Most lanes that are named; the rest are counted.
+const LANES_NAMED_MAX: usize = 5;
 
 /// Rolls back.
 pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
-    let any = |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "archived" | "cancelled");
-    let row = Context::pick(&mut store, args.run.as_deref(), any, "run")?;
-    let loaded = store.load_row(row)?;
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let loaded = rewind::pick(&mut store, args.run.as_deref())?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
     super::request::refuse_inside(context, &mut store, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
-    let loaded = if args.dry_run {
-        loaded
-    } else {
-        rewind::finish(context, &mut store, loaded, args.takeover)?
-    };
+    let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     // Without snapshots there is nothing to go back to: it says why.
-    super::look::rooms(context, &loaded)?;
+    super::current_files::workspaces(context, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
-    let mut planned = rewind::Planned::of(context, &loaded, &made)?;
-    planned.plan.head = rewind::head_left(context, &mut store, &loaded, &made)?;
+    let mut planned = rewind::Planned::new(context, &loaded, &made)?;
     let asked = args.to.as_deref().is_some_and(|to| !to.ends_with(Stage::BeforeLaneStart.as_str()));
     planned.plan.to_the_start = asked;
     planned.plan.driven_by = Context::driver_here(&loaded.row).map(ToString::to_string);
@@ -61,27 +59,22 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     // only taken over when that is said.
     let takeover = args.takeover || planned.plan.driven_by.is_some();
     let ending = rewind::drive(context, &mut store, &run_id, made, takeover)?;
-    prompt(context, &run_id, &ending.state, &planned);
+    report(context, &run_id, &ending, &planned);
     Ok(())
 }
 
-/// What the recovery contract wants to be said after a rollback.
-fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::Planned) {
+/// What came of it and how to continue.
+fn report(context: &Context, run_id: &str, ending: &Ending, planned: &rewind::Planned) {
+    let state = &ending.state;
     let last = state.undo.last();
-    let rooms = last.map(|u| u.rooms.as_slice()).unwrap_or_default();
-    let kept: Vec<String> = rooms.iter().flat_map(|r| &r.keep).map(|k| names::shown(k)).collect();
-    let (head, stays) = (planned.plan.head.as_ref(), planned.stays());
     if context.json {
+        let workspaces = last.map(|u| u.workspaces.as_slice()).unwrap_or_default();
+        let kept = workspaces.iter().flat_map(|r| &r.keep).map(|k| names::shown(k));
         let hint = |command: &str| ui::place().piton(format_args!("{command} {run_id}"));
         ui::data_json(&RolledBack {
             run_id,
-            rolled_back: last.map(|u| u.words.as_str()),
-            kept: kept
-                .iter()
-                .chain(stays.iter().map(|(path, _)| path))
-                .map(String::as_str)
-                .collect(),
-            head,
+            rolled_back: last.map(Undoable::title),
+            kept: kept.chain(planned.stays()).collect(),
             approvals_taken_back: &planned.plan.approvals_taken_back,
             resume_hint: hint("resume"),
             rollback_hint: hint("rollback"),
@@ -89,44 +82,11 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
         });
         return;
     }
-    for (path, lane) in state.lanes() {
-        let Some(work) = &lane.work else { continue };
-        if let Some(to) = &work.rolled_back {
-            ui::say(&format!("{path}: rolled back to {to}"));
-            let stage = work.stage().map_or("none", Stage::as_str);
-            ui::say(&format!("  current stage:   {stage}"));
-            // What a lane last was stays on record; a merged one has no files of its own to go back.
-            let is_its = |room: &&RewindRoom| {
-                room.lane.as_ref().map_or(lane.isolation.is_in_place(), |own| *own == path)
-            };
-            if let Some(room) = rooms.iter().find(is_its) {
-                let checkpoint = piton_core::text::short(&room.target);
-                ui::say(&format!("  checkpoint:      {checkpoint}"));
-            }
-            ui::say(&format!("  checkpoint path: {}", recorded_in(context, state).display()));
-        }
-    }
+    let lanes = last.map(|act| act.lanes.as_slice()).unwrap_or_default();
+    let lanes = first_few(lanes.iter().map(|(lane, _)| lane.to_string()), LANES_NAMED_MAX);
+    ui::say(format!("rolled back {} to {}", lanes.unwrap_or_default(), planned.plan.to));
     crate::drive::say_words(context, state, Occasion::RolledBack);
-    for path in kept {
-        let path = piton_view::text::sanitize(&path);
-        ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
-    }
-    for (path, why) in stays {
-        ui::say(&format!("  stays:           {} ({why})", piton_view::text::sanitize(&path)));
-    }
-    if let Some(head) = head {
-        ui::say(&head.to_string());
-    }
-    ui::say(&format!("  next:            piton resume {run_id}"));
-    ui::say(&format!("  to the start:    piton rollback {run_id} --to before_lane_start"));
-    ui::say(&format!("  take it back:    piton undo {run_id}"));
-}
-
-/// The file that has the checkpoints of a run: where it has no view, the ledger.
-fn recorded_in(context: &Context, state: &RunState) -> PathBuf {
-    let record = crate::drive::files(context, state).and_then(|files| files.record());
-    let file = record.map(|path| context.project.root.join(path)).filter(|file| file.exists());
-    file.unwrap_or_else(|| context.project.state_dir.join(piton_ledger::DATABASE_FILE))
+    rewind::say_next(state, "undo");
 }
 
 /// What `--to` names.
@@ -156,7 +116,7 @@ impl Aim {
         }
     }
 
-    fn of(all: &[Point], state: &RunState, args: &RollbackArgs) -> Result<Self> {
+    fn new(all: &[Point], state: &RunState, args: &RollbackArgs) -> Result<Self> {
         let to = args.to.as_deref().unwrap_or(Stage::BeforeLaneStart.as_str());
         let whole = |stage| Self {
             to: to.to_owned(),
@@ -209,7 +169,7 @@ impl Aim {
             }
             many => {
                 let names: Vec<String> = many.iter().map(ToString::to_string).collect();
-                let message = format!("`{wanted}` could be any of: {}", names.join(", "));
+                let message = format!("`{wanted}` could mean: {}", names.join(", "));
                 Err(CommandError::usage("no-checkpoint", message).hint("write its phase too"))
             }
         }
@@ -228,10 +188,10 @@ fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<Lane
     if let Some((path, _)) =
         state.lanes().find(|(path, lane)| lane.task.is_some() && args.lane.is_some() && fits(path))
     {
-        let whole = state.whole_of(&path);
-        let message = format!("{path} is a task, and goes back with its lane {whole}");
+        let whole = state.parent_of(&path);
+        let message = format!("{path} is a task; it is rolled back with its lane {whole}");
         return Err(CommandError::usage("no-lane", message)
-            .hint(format!("`--lane {whole}`; `piton retry` lets a task run again")));
+            .hint(remedy![Words "`--lane {whole}`; ", Piton "retry", Words " runs a task again"]));
     }
     let shared = rewind::in_place(state);
     let meant = |path: &LanePath| match &aim.lane {
@@ -245,9 +205,14 @@ fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<Lane
         .map(|(path, _)| path)
         .filter(meant)
         .collect();
+    if let (Some(lane), false) = (&args.lane, state.lanes().any(|(path, _)| fits(&path))) {
+        let known: Vec<String> = state.lanes().map(|(path, _)| path.to_string()).collect();
+        return Err(CommandError::usage("no-lane", format!("there is no lane `{lane}`"))
+            .hint(format!("the lanes are: {}", known.join(", "))));
+    }
     if lanes.is_empty() {
-        return Err(CommandError::usage("no-lane", "no lane that has begun is meant")
-            .hint("`piton status` shows the lanes; `--lane` and `--phase` choose among them"));
+        return Err(CommandError::usage("no-lane", "no selected lane has started")
+            .hint(remedy![Piton "status", Words " shows the lanes; `--lane` and `--phase` choose among them"]));
     }
     let left_out: Vec<String> =
         shared.iter().filter(|p| !lanes.contains(p)).map(ToString::to_string).collect();
@@ -255,7 +220,9 @@ fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<Lane
         let message = format!("{} work in the same folder", left_out.join(", "));
         let (first, start) = (&lanes[0], Stage::BeforeLaneStart.as_str());
         return Err(CommandError::usage("shared-folder", message)
-            .hint("lanes that share a folder go back only together: leave out --lane and --phase")
+            .hint(
+                "lanes that share a folder are rolled back together: leave out --lane and --phase",
+            )
             .hint(format!(
                 "`--to {first}@{start}` takes all of them back to where {first} began"
             )));
@@ -266,7 +233,7 @@ fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<Lane
 fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewind> {
     let state = &loaded.state;
     let all = rewind::points(store, loaded)?;
-    let mut aim = Aim::of(&all, state, args)?;
+    let mut aim = Aim::new(&all, state, args)?;
     let lanes = selected(state, args, &aim)?;
     let start = Aim::start();
     if lanes.iter().all(|path| merge_of(state, path).is_some()) {
@@ -290,7 +257,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         let (event, target) = lane_target(&all, &moved, state, path, aim)?;
         since = since.min(event);
         intent.points.push((path.clone(), event));
-        if !work.removed {
+        if !work.is_removed() {
             targets.extend(target);
         }
     }
@@ -301,7 +268,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         let shared = rewind::in_place(state).into_iter();
         intent.points.extend(shared.map(|path| (path, point.event)));
         let windows = rewind::windows(store, loaded, point.event)?;
-        targets.push(RoomTarget {
+        targets.push(RewindTarget {
             windows,
             exact: args.exact,
             ..rewind::root_target(&point.commit)
@@ -329,16 +296,16 @@ fn refuse_behind(state: &RunState, lanes: &[LanePath], aim: &Aim) -> Result<()> 
             continue;
         }
         let (to, stands) = (&aim.to, work.stage().map_or("no stage", Stage::as_str));
-        let message = format!("{path} was taken back behind `{to}`: it stands at {stands}");
+        let message = format!("{path} was already rolled back behind `{to}`, to {stands}");
         let error = CommandError::usage("no-checkpoint", message);
         let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-        let error = error.hint(format!("`piton resume {run}` goes on from there"));
+        let error = error.hint(remedy![Piton "resume {run}", Words " continues from there"]);
         let own = |act: &&Undoable| !act.undone && act.lanes.iter().any(|(lane, _)| lane == path);
         return Err(match state.undo.iter().rev().find(own) {
-            Some(last) if last.act == Act::Rollback => error.hint(format!(
-                "`piton undo {run} --act {}` brings back what that rollback took",
-                last.id
-            )),
+            Some(Undoable { act: Act::Rollback, id, .. }) => error.hint(remedy![
+                Piton "undo {run} --act {id}",
+                Words " brings back what that rollback took"
+            ]),
             _ => error,
         });
     }
@@ -351,29 +318,27 @@ fn refuse_merged_elsewhere(state: &RunState, lanes: &[LanePath]) -> Result<()> {
     for path in lanes {
         let work = state.lane(path).and_then(|l| l.work.as_deref());
         let merged = |work: &&LaneWork| {
-            work.merged.as_ref().is_some_and(|merged| merged.by == MergedBy::PullRequest)
+            work.merged().is_some_and(|merged| merged.by == MergedBy::PullRequest)
         };
         let Some(work) = work.filter(merged) else { continue };
         let request = sanitize(work.pull_request.as_deref().unwrap_or("its pull request"));
         let (message, base) = (format!("{path} was merged through {request}"), &work.base_branch);
         if !is_in_base(Path::new(&state.root), work) {
             let base = sanitize(base);
-            ui::say(&format!(
-                "warning: {message}; {base} has nothing of it here, and stays as it is"
-            ));
+            ui::say(format!("warning: {message}; {base} does not have it here and is not changed"));
             continue;
         }
-        let there = format!("revert that where it was merged, or in {} by hand", sanitize(base));
+        let there = format!("revert it where it was merged, or in {} by hand", sanitize(base));
         return Err(CommandError::usage("not-rewound", message)
             .hint(format!("{there} (`git revert COMMIT`)"))
-            .hint("`--lane` takes other lanes back without it"));
+            .hint("`--lane` rolls back other lanes without it"));
     }
     Ok(())
 }
 
 /// Whether base has anything of what a lane did, by whatever commit: else a revert of it does nothing.
 fn is_in_base(root: &Path, work: &LaneWork) -> bool {
-    let (Some(start), Some(done)) = (&work.base_sha, &work.committed) else { return false };
+    let (Some(start), Some(done)) = (&work.base_sha, work.committed()) else { return false };
     let Some(base) = checks::find_base(root, &work.base_branch) else { return false };
     let range = (start.as_str(), done.commit.as_str());
     let tried = merge::revert(root, &base.commit, range, "look", &Identity::Configured, 0);
@@ -383,7 +348,7 @@ fn is_in_base(root: &Path, work: &LaneWork) -> bool {
 /// The merge of a lane that has to be taken back from base: the lane then starts over.
 fn merge_of(state: &RunState, path: &LanePath) -> Option<Revert> {
     let work = state.lane(path)?.work.as_deref().filter(|w| !w.isolation.is_in_place())?;
-    let merged = work.merged.as_ref().filter(|m| m.by == MergedBy::Queue)?;
+    let merged = work.merged().filter(|m| m.by == MergedBy::Queue)?;
     Some(Revert {
         lane: path.clone(),
         base_branch: work.base_branch.clone(),
@@ -415,29 +380,30 @@ fn lane_target(
     state: &RunState,
     path: &LanePath,
     aim: &Aim,
-) -> Result<(u64, Option<RoomTarget>)> {
+) -> Result<(u64, Option<RewindTarget>)> {
     let none = || {
         let lane = path.to_string();
         rewind::none(all, state, &aim.to, Some(&lane))
-            .hint("`--lane` and `--phase` choose the lanes that go back")
+            .hint("`--lane` and `--phase` select the lanes to roll back")
     };
     let lane = state.lane(path).ok_or_else(none)?;
     let work = lane.work.as_deref().ok_or_else(none)?;
-    let target = |commit: &str, head: Option<String>| RoomTarget {
+    let target = |commit: &str, head: Option<String>| RewindTarget {
         lane: Some(path.clone()),
         dir: work.dir.clone(),
         target: commit.to_owned(),
         branch: work.branch.clone(),
         head_to: head,
         exact: true,
-        ..RoomTarget::default()
+        ..RewindTarget::default()
     };
     let Some(stage) = aim.stage else {
         let point = aim.points.iter().find(|p| p.lane.as_ref() == Some(path)).ok_or_else(none)?;
         if moved.iter().any(|(lane, event)| lane == path && *event > point.event) {
-            let message = format!("{path} stands on a newer base than `{}`", aim.to);
-            return Err(CommandError::usage("no-checkpoint", message)
-                .hint("go back to a stage, or bring files back with `piton restore`"));
+            let message = format!("{path} was rebased after `{}`", aim.to);
+            return Err(CommandError::usage("no-checkpoint", message).hint(
+                remedy![Words "roll back to a stage, or restore files with ", Piton "restore"],
+            ));
         }
         return Ok((point.event, Some(target(&point.commit, point.head.clone()))));
     };
@@ -465,5 +431,5 @@ fn lane_target(
     };
     // What a fresh worktree has of files that no snapshot holds is what the commit has.
     let large = head.clone().filter(|_| starts);
-    Ok((event, commit.map(|commit| RoomTarget { large, ..target(&commit, head) })))
+    Ok((event, commit.map(|commit| RewindTarget { large, ..target(&commit, head) })))
 }

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use piton_core::event::{Event, FileHash, RunCreated, Shape};
 use piton_core::lane::TaskWorktrees;
-use piton_core::{RunId, RunState, Status};
+use piton_core::refusal::Remedy;
+use piton_core::{RunId, RunState, Status, remedy};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Drive, Leased, Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
@@ -21,6 +22,7 @@ use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
 use crate::drive;
+use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{How, PlanFile};
 use crate::ui;
@@ -41,11 +43,9 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
 
 fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     drive::split_lane(&mut args.drive)?;
-    if let (Some(to), false) = (&args.to, args.rollback) {
-        let message = format!("`--to {to}` says how far `--rollback` goes, which is not given");
-        return Err(
-            CommandError::usage("usage", message).hint("add `--rollback`, or leave `--to` away")
-        );
+    // The parser requires it too, but not beside an option that excludes it.
+    if args.to.is_some() && !args.rollback {
+        return Err(CommandError::usage("usage", "--to requires --rollback"));
     }
     if args.plan.is_none() && !args.fresh && !args.rollback {
         args.plan = plan_here(context)?;
@@ -53,12 +53,12 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     let Some(path) = &args.plan else {
         if args.fresh {
             return Err(CommandError::usage("no-plan", "`--fresh` needs a plan")
-                .hint("piton run PLAN --fresh"));
+                .hint(remedy![Piton "run PLAN --fresh"]));
         }
         if args.rollback {
             return Err(CommandError::usage("no-plan", "`--rollback` needs a plan")
-                .hint("piton run PLAN --rollback")
-                .hint("`piton rollback` takes the newest run back"));
+                .hint(remedy![Piton "run PLAN --rollback"])
+                .hint(remedy![Piton "rollback", Words " rolls back the newest run"]));
         }
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
@@ -79,13 +79,12 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     if args.rollback {
         let earlier = earlier_run(context, &mut store, runs, &plan).map(|row| row.run_id);
         let Some(run) = args.run_id.clone().or(earlier) else {
-            return Err(CommandError::usage("no-run", "there is no run of this plan to roll back")
-                .hint(format!("piton run {}", context.plan_argument(&plan.path))));
+            return Err(CommandError::usage("no-run", "this plan has no run to roll back")
+                .hint(start_with(context, &plan)));
         };
         return super::rollback::run(context, &rollback_args(run, args));
     }
     if let (true, Some(run)) = (args.resume, args.run_id.clone()) {
-        say_kept(&mut store, &run, tasks);
         return resume::run(context, ResumeArgs { run: Some(run), drive: args.drive });
     }
     let newest = runs.iter().map(|r| r.run).max();
@@ -94,7 +93,6 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         // A name of its own asks for another run beside a complete one, not beside one under way.
         Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
             if wants_resume(context, &mut store, &args, &row, &plan)? {
-                say_kept(&mut store, &row.run_id, tasks);
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
             }
@@ -102,8 +100,8 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         }
         Some(row) if !is_final(&row.status) && args.fresh => aside = Some(row),
         None if args.resume => {
-            return Err(CommandError::usage("no-run", "there is no run of this plan to resume")
-                .hint(format!("piton run {}", context.plan_argument(&plan.path))));
+            return Err(CommandError::usage("no-run", "this plan has no run to resume")
+                .hint(start_with(context, &plan)));
         }
         _ => {}
     }
@@ -114,9 +112,14 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     phases::check_needed(context, &mut store, &plan, &args.drive)?;
     let mut lanes = plan.live.phases.iter().flat_map(|p| &p.lanes);
     if lanes.any(|lane| !lane.rules.isolation.is_in_place()) {
-        super::leftovers::settle(context, &mut store);
+        super::leftovers::remove_contained(context, &mut store);
     }
     start(context, &mut store, &plan, &args, newest, aside.as_ref())
+}
+
+fn start_with(context: &Context, plan: &PlanFile) -> Remedy {
+    let typed = context.plan_argument(&plan.path);
+    remedy![Words "start one with ", Piton "run {typed}"]
 }
 
 /// The plan that is meant where none is named and nothing is unfinished.
@@ -131,25 +134,7 @@ fn plan_here(context: &Context) -> Result<Option<PathBuf>> {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     };
     let plan = context.table.iter().find_map(|p| p.around(&list)).filter(|_| !unfinished);
-    if let Some(plan) = &plan {
-        ui::say(&format!("nothing is unfinished here: running {plan}"));
-    }
     Ok(plan.map(PathBuf::from))
-}
-
-/// Says that a run that goes on keeps the worktrees of its tasks as it was begun with: what is done
-/// stays done.
-fn say_kept(store: &mut Store, run_id: &str, asked: Option<TaskWorktrees>) {
-    let begun = store.load(run_id).and_then(|loaded| store.plan(&loaded.state));
-    let begun = begun.map(|plan| plan.task_worktrees).ok();
-    if let (Some(asked), Some(begun)) = (asked, begun)
-        && asked != begun
-    {
-        let (asked, begun) = (asked.as_str(), begun.as_str());
-        ui::say(&format!(
-            "run {run_id} goes on with --task-worktrees {begun}, as it began; --fresh begins one with {asked}"
-        ));
-    }
 }
 
 fn rollback_args(run: String, args: RunArgs) -> RollbackArgs {
@@ -191,18 +176,23 @@ fn wants_resume(
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
         let typed = context.plan_argument(&plan.path);
         return Err(CommandError::new(Kind::Blocked, "run-unfinished", message)
-            .hint(format!("go on with it: piton run {typed} --resume"))
-            .hint(format!("set it aside and start anew: piton run {typed} --fresh")));
+            .hint(remedy![Words "continue it with ", Piton "run {typed} --resume"])
+            .hint(remedy![
+                Words "set it aside and start a new one with ",
+                Piton "run {typed} --fresh"
+            ]));
     }
     let run = &row.run_id;
     let running = aside::running(context, store, run)?;
     let ends = if running.is_empty() { String::new() } else { format!("; ends {running}") };
-    ui::say(&format!("Run {run} of this plan is unfinished."));
-    ui::say(&format!("  no: archives run {run} (`piton resume {run}` brings it back){ends}"));
-    let choices = [('y', "yes"), ('n', "no"), ('c', "cancel")];
-    let question = "Resume from checkpoint? (Y/n) or cancel (c)";
+    ui::say(format!("Run {run} of this plan is unfinished."));
+    ui::say(
+        remedy![Words "  no: archives run {run} (", Piton "resume {run}", Words " brings it back){ends}"],
+    );
+    let choices = ["yes", "no", "cancel"];
+    let question = "Resume from checkpoint?";
     let nothing = "nothing was changed";
-    match ui::ask(question, &choices, Some('y'), &mut || false) {
+    match ui::ask(question, &choices, 'y', &mut || false) {
         Some('y') => Ok(true),
         Some('n') => Ok(false),
         Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
@@ -222,19 +212,19 @@ pub fn refuse_beside(context: &Context, store: &mut Store, archived: &Loaded) ->
 /// The refusal to touch a run of this plan that another process drives.
 fn driven(row: &RunRow) -> CommandError {
     let what = format!("run {} of this plan", row.run_id);
-    let watch = format!("piton attach {}", row.run_id);
+    let watch = format!("attach {}", row.run_id);
     let owner = row.owner.as_ref().map(|lease| &lease.owner);
-    CommandError::driven(&what, owner, &watch, "--resume --takeover")
+    CommandError::driven(&what, owner, &watch, "`--resume --takeover`".into())
 }
 
 fn check_name(name: &str) -> Result<()> {
     if piton_core::id::is_valid_id(name) {
         return Ok(());
     }
-    let problem = format!("`{name}` can't be the name of a run");
+    let problem = format!("`{name}` is not a valid run id");
     Err(CommandError::usage("run-id", problem).hint(
-        "use letters (a to z), digits, dots, dashes and underscores, at most 64, a letter or digit \
-         first; no `..`, no `.` or `.lock` at its end",
+        "use letters (a to z), digits, dots, dashes and underscores, at most 64, starting \
+         with a letter or digit; no `..`, and no `.` or `.lock` at the end",
     ))
 }
 
@@ -245,10 +235,11 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
         phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None))])
             .map(|s| s.phases)
             .unwrap_or_default(),
+        protocol: plan.protocol.clone(),
         ..RunState::default()
     };
     if let Err(missing) = see_spec(context, plan) {
-        ui::say(&format!("warning: {missing}: a run would be refused"));
+        ui::say(format!("warning: {missing}: the run would be refused"));
     }
     super::dry_run::print(context, &plan.recorded, &state, None, args);
 }
@@ -313,16 +304,13 @@ fn start(
         })?;
         return detach::spawn(context, &row.run_id, &args.drive);
     }
-    if !context.json {
-        ui::say(&format!("run {}", row.run_id));
-    }
     let leased = first_drive(context, plan.clone(), event, loaded, &lease, &args.drive)?;
     let ending = drive::drive(context, store, leased, &args.drive)?;
-    if drive::questions(context, store, &row.run_id, &ending)? {
+    if super::questions::questions(context, store, &row.run_id, &ending)? {
         let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
         return resume::run(context, again);
     }
-    drive::exit(&ending)
+    drive::exit(ending.verdict, ending.signal)
 }
 
 /// What the first driver of a run does. Boxes that are ticked before any step began all count.
@@ -361,13 +349,13 @@ pub fn begin(
     first_drive(context, plan, created, loaded, lease, args)
 }
 
-/// The plan of a run that has not begun: its file is all there is.
+/// The plan of a run that has not started: its file is all there is.
 pub fn plan_of_unbegun(context: &Context, loaded: &Loaded) -> Result<PlanFile> {
     let RunRow { run_id, plan: path, .. } = &loaded.row;
-    PlanFile::of_run(context, &loaded.state, None)?.ok_or_else(|| {
-        let message = format!("run {run_id} never began, and its plan {path} is not there");
+    PlanFile::for_run(context, &loaded.state, None)?.ok_or_else(|| {
+        let message = format!("run {run_id} never started, and its plan {path} does not exist");
         CommandError::new(Kind::Blocked, "resume-blocked", message)
-            .hint("put the plan back, or start another one with `piton run PLAN`")
+            .hint(remedy![Words "restore the plan, or start another one with ", Piton "run PLAN"])
     })
 }
 
@@ -381,6 +369,7 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
         context.run_dir("none"),
         "none",
         drive::TERMINAL,
+        &environment().inherited,
     );
     let seen = world.files(std::slice::from_ref(path))?;
     match seen.get(path).cloned().flatten() {
@@ -388,9 +377,9 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
         None => Err(CommandError::new(
             Kind::Blocked,
             "spec-missing",
-            format!("the spec {path} is not there"),
+            format!("the spec {path} does not exist"),
         )
-        .hint("write it, or take `spec` out of the plan")),
+        .hint("write it, or remove `spec` from the plan")),
     }
 }
 
@@ -408,7 +397,7 @@ fn create_alone(
     let path = context.project.state_dir.join("start.lock");
     let failed = |e: std::io::Error| {
         CommandError::failed("world", format!("{}: {e}", path.display()))
-            .hint("see that the folder is yours and has space left")
+            .hint("check that you own the folder and that the disk has space")
     };
     let lock = std::fs::File::create(&path).map_err(failed)?;
     lock.lock().map_err(failed)?;

@@ -1,6 +1,7 @@
 //! `piton runs`: the runs of this project, the newest first.
 
 use piton_core::Timestamp;
+use piton_core::remedy;
 use piton_core::summary::{progress, run_status};
 use piton_engine::Store;
 use piton_ledger::RunRow;
@@ -71,17 +72,18 @@ fn print(context: &Context, runs: &[Listed], hidden: usize) -> Result<()> {
         return Ok(());
     }
     if runs.is_empty() {
-        ui::say("there are no runs here; `piton run PLAN` starts one");
+        ui::say(remedy![Words "no runs here yet; start one with ", Piton "run PLAN"]);
     } else {
         ui::data(table(runs, ui::place()).trim_end());
     }
     for run in runs {
         if let Some(problem) = &run.problem {
-            ui::say(&format!("warning: run {} can't be read: {problem}", run.run_id));
+            ui::say(format!("warning: run {} cannot be read: {problem}", run.run_id));
         }
     }
     if hidden > 0 {
-        ui::say(&format!("{} not shown; `piton runs --all` does", count(hidden, "older run")));
+        let hidden = count(hidden, "older run");
+        ui::say(remedy![Words "{hidden} not shown; ", Piton "runs --all", Words " shows all runs"]);
     }
     Ok(())
 }

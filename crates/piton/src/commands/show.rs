@@ -1,6 +1,6 @@
 //! `piton show`: a run, or one phase, lane, step or checkpoint of it, with its history.
 
-use piton_core::{LanePath, StepPath};
+use piton_core::{LanePath, StepPath, remedy};
 use piton_engine::{Loaded, Store};
 use piton_view::{show, tree};
 use piton_workspace::{refs, snapshot};
@@ -27,7 +27,7 @@ pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
     let mut store = context.read_store()?;
     let (loaded, part) = find(&mut store, args.what.as_deref(), args.lane.as_deref())?;
     match &part {
-        Part::Run => whole(context, &mut store, &loaded),
+        Part::Run => full_run(context, &mut store, &loaded),
         Part::Checkpoint(name) => {
             checkpoint(context, &mut store, &loaded, name, args.lane.as_deref())
         }
@@ -104,7 +104,7 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
     match view.part(phase, lane) {
         None => {
             return Err(CommandError::usage("no-step", format!("there is no {phase} in this run"))
-                .hint(format!("`piton status {run_id}` shows what there is")));
+                .hint(remedy![Piton "status {run_id}", Words " shows what there is"]));
         }
         Some((phase, lane)) if !context.json => {
             ui::data(tree::subtree(&view, phase, lane, &ui::stdout()).trim_end());
@@ -116,7 +116,7 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
 }
 
 /// A run in full.
-fn whole(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
+fn full_run(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
     let (history, points) = (history_of(store, loaded)?, rewind::points(store, loaded)?);
     let plan = store.plan(&loaded.state).ok();
     let (view, logs) = (Context::view(loaded), context.run_dir(&loaded.row.run_id).join("logs"));
@@ -156,7 +156,7 @@ fn checkpoint(
     if remark.is_none() && found.is_empty() {
         let message = format!("run {run} has no checkpoint `{name}`");
         return Err(CommandError::usage("no-step", message)
-            .hint(format!("`piton show {run}` lists its checkpoints")));
+            .hint(remedy![Piton "show {run}", Words " lists its checkpoints"]));
     }
     let snapshots = found.iter().map(|point| {
         let there = snapshot::is_there(&context.project.root, &point.commit);
@@ -179,8 +179,9 @@ fn step(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPath) 
     let view = Context::view(loaded);
     let shown = show::StepView::new(&view, path, definition, &context.redactor, &happened);
     let Some(shown) = shown else {
+        let run = &loaded.row.run_id;
         return Err(CommandError::usage("no-step", format!("there is no step {path} in this run"))
-            .hint(format!("`piton status {}` shows its steps", loaded.row.run_id)));
+            .hint(remedy![Piton "status {run}", Words " shows its steps"]));
     };
     ui::show(context.json, &shown, || shown.render());
     Ok(())

@@ -2,6 +2,7 @@
 
 use piton_core::StepPath;
 use piton_core::decide::dependents;
+use piton_core::remedy;
 use piton_core::request::{Request, skip_warning, turn};
 use piton_engine::Loaded;
 
@@ -28,10 +29,11 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
     // Of what is refused anyway nothing follows, and nobody need be asked.
     if turn(&loaded.state, &asked, "").is_ok() {
         if let Some(warning) = skip_warning(&loaded.state, &step, args.satisfy) {
-            ui::say(&format!("warning: {warning}"));
+            ui::say(format!("warning: {warning}"));
         }
-        if context.interactive && !context.yes && !confirmed(&step) {
-            ui::say("nothing was skipped");
+        let question = format!("Skip {step}?");
+        if context.interactive && !context.yes && ui::confirms(&question) != Some(true) {
+            ui::say("no step was skipped");
             return Ok(());
         }
     }
@@ -40,17 +42,12 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
     request::report(context, &mut store, &loaded.row.run_id, &[sent], None)
 }
 
-fn confirmed(step: &StepPath) -> bool {
-    let choices = [('y', "skip it"), ('n', "leave it")];
-    ui::ask(&format!("Skip {step}?"), &choices, Some('n'), &mut || false) == Some('y')
-}
-
 fn only_failed(loaded: &Loaded) -> Result<StepPath> {
     let run = &loaded.row.run_id;
     match names::failed(&loaded.state).as_slice() {
         [one] => Ok(one.clone()),
         [] => Err(CommandError::usage("no-step", format!("no step of run {run} has failed"))
-            .hint("name the step: `piton skip PHASE/LANE/STEP`")),
+            .hint(remedy![Words "name the step: ", Piton "skip PHASE/LANE/STEP"])),
         many => {
             let message = format!("several steps have failed: {}", names::listed(many));
             Err(CommandError::usage("ambiguous-step", message).hint("name the one to skip"))

@@ -15,7 +15,7 @@ use piton_engine::{Loaded, Store, World as _};
 use piton_view::frame::glance;
 use piton_view::{RunView, Seen, tree};
 
-use super::{leftovers, moved};
+use super::{leftovers, moved_bases};
 use crate::cli::StatusArgs;
 use crate::context::Context;
 use crate::drive;
@@ -37,7 +37,7 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut lives = Context::driver_lives(&loaded.row);
     let mut in_flight = loaded.state.running();
     if !lives {
-        settle_ended(context, &mut loaded);
+        mark_ended(context, &mut loaded);
     }
     if !args.watch {
         let rerun = rerun(context, &mut store, &loaded, &in_flight, lives)?;
@@ -71,14 +71,14 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
         lives = Context::driver_lives(&loaded.row);
         in_flight = loaded.state.running();
         if !lives {
-            settle_ended(context, &mut loaded);
+            mark_ended(context, &mut loaded);
         }
     }
 }
 
 /// Shows steps that ended while nobody drove the run as what they are: no longer at work. What came
 /// of them is recorded by the next driver.
-fn settle_ended(context: &Context, loaded: &mut Loaded) {
+fn mark_ended(context: &Context, loaded: &mut Loaded) {
     let running = loaded.state.running();
     if running.is_empty() {
         return;
@@ -115,9 +115,9 @@ pub fn shown_step<'a>(state: &'a mut RunState, path: &StepPath) -> Option<&'a mu
 
 /// Draws where a run stands over what was drawn before, as much as the screen has room for.
 fn draw(context: &Context, loaded: &Loaded, rerun: &[Rerun], picture: &mut Picture) {
-    let look = ui::stdout();
-    let lines = shown(context, loaded, rerun, |view| glance(view, &Picture::room(&look)));
-    let bytes = picture.draw(lines, &look);
+    let layout = ui::stdout();
+    let lines = shown(context, loaded, rerun, |view| glance(view, &Picture::workspace(&layout)));
+    let bytes = picture.draw(lines, &layout);
     if !bytes.is_empty() {
         ui::data_bytes(&bytes);
     }
@@ -172,17 +172,9 @@ fn shown<T>(
     show: impl FnOnce(&RunView<'_>) -> T,
 ) -> T {
     let root = drive::root_of(context, &loaded.state);
-    let left = leftovers::of_run(&root, &loaded.state, false);
-    let moved = moved::of_run(&root, &loaded.state);
-    let snapshot_bytes = snapshot_bytes(context);
+    let left = leftovers::in_run(&root, &loaded.state, false);
+    let moved = moved_bases::in_run(&root, &loaded.state);
     let (left, moved) = (&left, &moved);
-    let seen = Seen { rerun, left, moved, snapshot_bytes, ..Context::seen(loaded) };
+    let seen = Seen { rerun, left, moved, ..Context::seen(loaded) };
     show(&RunView::new(&loaded.state, seen))
-}
-
-/// What snapshots take here, from file sizes; nothing without git.
-fn snapshot_bytes(context: &Context) -> Option<u64> {
-    let common = context.project.common_dir.as_ref()?;
-    let cache = context.project.state_dir.join(drive::CACHE_DIR);
-    Some(piton_workspace::snapshot::packed(&cache, common))
 }

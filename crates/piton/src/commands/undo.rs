@@ -3,9 +3,12 @@
 
 use piton_core::event::{Revert, RewindKind};
 use piton_core::lane_state::{Act, Undoable};
+use piton_core::remedy;
+use piton_core::text::first_few;
 use piton_core::undo::{self, Refused};
-use piton_engine::world::{Rewind, RoomTarget};
+use piton_engine::world::{Rewind, RewindTarget};
 use piton_view::answers::{Acts, Undone};
+use piton_view::text::sanitize;
 
 use super::rewind;
 use crate::cli::UndoArgs;
@@ -13,16 +16,14 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 
-/// Lanes that an act is told by; of more only their number is.
+/// Most lanes that an act is described by; the rest are counted.
 const LANES_NAMED_MAX: usize = 3;
 
 /// Undoes the last act.
 pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
-    let any = |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "archived" | "cancelled");
-    let row = Context::pick(&mut store, args.run.as_deref(), any, "run")?;
-    let loaded = store.load_row(row)?;
-    let elsewhere = context.of_run(&loaded.state.root)?;
+    let loaded = rewind::pick(&mut store, args.run.as_deref())?;
+    let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
     if args.list {
@@ -31,32 +32,21 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     }
     super::request::refuse_inside(context, &mut store, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
-    let loaded = if args.dry_run {
-        loaded
-    } else {
-        rewind::finish(context, &mut store, loaded, args.takeover)?
-    };
+    let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     let act = picked(&loaded.state.undo, args.act)?;
     let made = reverse(act);
-    let (words, shown) = (act.words.clone(), told(act));
-    if !context.json {
-        ui::say(&format!("undo: {shown}"));
-    }
-    if !rewind::Planned::of(context, &loaded, &made)?.tell(context, args.dry_run)? {
+    let (words, shown) = (act.title(), described(&loaded.state.undo, act));
+    if !rewind::Planned::new(context, &loaded, &made)?.tell(context, args.dry_run)? {
         return Ok(());
     }
-    rewind::confirm(context, &format!("Undo the {shown}?"))?;
+    rewind::confirm(context, &format!("Undo: {shown}?"))?;
     let run_id = loaded.row.run_id.clone();
     let ending = rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     if context.json {
         ui::data_json(&Undone { run_id: &run_id, undone: &words });
     } else {
-        ui::say(&format!("undone: {shown}"));
-        ui::say(&format!("  and back again: piton undo {run_id}"));
-        if let Some(act) = undo::further(&ending.state.undo) {
-            let (id, words) = (act.id, told(act));
-            ui::say(&format!("  further back:   piton undo {run_id} --act {id} ({words})"));
-        }
+        ui::say(format!("undone: {shown}"));
+        rewind::say_next(&ending.state, "redo");
     }
     Ok(())
 }
@@ -72,34 +62,38 @@ fn picked(acts: &[Undoable], number: Option<u64>) -> Result<&Undoable> {
     undo::chosen(acts, number).map_err(|refused| match refused {
         Refused::Unknown => {
             CommandError::usage("nothing-to-undo", format!("no act {number} is known"))
-                .hint("`piton undo --list` numbers the acts that can be undone")
+                .hint(remedy![Piton "undo --list", Words " numbers the acts that can be undone"])
         }
         Refused::Undone(by) => {
             CommandError::usage("nothing-to-undo", format!("act {number} is undone already"))
-                .hint(format!("`piton undo --act {by}` brings it back"))
+                .hint(remedy![Piton "undo --act {by}", Words " brings it back"])
         }
         Refused::Later(id) => {
-            let words = acts.iter().find(|a| a.id == id).map(told).unwrap_or_default();
+            let words = acts
+                .iter()
+                .find(|a| a.id == id)
+                .map(|act| described(acts, act))
+                .unwrap_or_default();
             let message = format!("act {number} is not the last on its lanes: {words} came later");
             CommandError::usage("nothing-to-undo", message)
-                .hint(format!("undo that first: `piton undo --act {id}`"))
+                .hint(remedy![Words "undo that first: ", Piton "undo --act {id}"])
         }
     })
 }
 
-/// What an act was about; an undo names what it undid. One that many lanes have in common names them,
-/// so that it can be told from others of its kind.
-fn told(act: &Undoable) -> String {
-    let lanes: Vec<String> = act.lanes.iter().map(|(lane, _)| lane.to_string()).collect();
-    let is_named = |lane: &String| act.words.contains(lane.as_str());
-    let words = piton_view::text::sanitize(&act.words);
-    if lanes.is_empty() || lanes.iter().any(is_named) {
-        return words;
+/// What an act was about; an undo names what it undid. A rollback names its lanes, so that it can be told
+/// from others of its kind.
+fn described(acts: &[Undoable], act: &Undoable) -> String {
+    let mut first = act;
+    while let Some(undone) = acts.iter().find(|known| Some(known.id) == first.undoes) {
+        first = undone;
     }
-    if lanes.len() > LANES_NAMED_MAX {
-        return format!("{words}, of {} lanes", lanes.len());
+    let lanes = act.lanes.iter().map(|(lane, _)| lane.to_string());
+    let words = sanitize(&act.title());
+    match first_few(lanes, LANES_NAMED_MAX).filter(|_| first.act == Act::Rollback) {
+        Some(lanes) => format!("{words}, of {}", sanitize(&lanes)),
+        None => words,
     }
-    format!("{words}, of {}", piton_view::text::sanitize(&lanes.join(" and ")))
 }
 
 /// Lists the acts, the newest first.
@@ -113,33 +107,37 @@ fn list(context: &Context, run_id: &str, acts: &[Undoable]) {
     }
     for act in acts.iter().rev() {
         let undone = if act.undone { " (undone)" } else { "" };
-        ui::data(&format!("{:>6}  {}  {}{undone}", act.id, ui::place().local(act.at), told(act)));
+        ui::data(&format!(
+            "{:>6}  {}  {}{undone}",
+            act.id,
+            ui::place().local(act.at),
+            described(acts, act)
+        ));
     }
 }
 
 /// What brings back what an act changed.
 fn reverse(act: &Undoable) -> Rewind {
-    let mut intent = rewind::intent(RewindKind::Undo, &act.words, Vec::new());
+    let mut intent = rewind::intent(RewindKind::Undo, &act.title(), Vec::new());
     intent.undoes = Some(act.id);
     let targets = act
-        .rooms
+        .workspaces
         .iter()
-        .map(|room| RoomTarget {
-            lane: room.lane.clone(),
-            dir: if room.lane.is_some() { room.dir.clone() } else { String::new() },
-            target: room.present.commit.clone(),
-            beside: Some(room.target.clone()),
-            paths: room.paths.clone(),
+        .map(|workspace| RewindTarget {
+            lane: workspace.lane.clone(),
+            dir: if workspace.lane.is_some() { workspace.dir.clone() } else { String::new() },
+            target: workspace.present.commit.clone(),
+            beside: Some(workspace.target.clone()),
+            paths: workspace.paths.clone(),
             windows: Vec::new(),
             exact: true,
-            branch: room.branch.clone(),
+            branch: workspace.branch.clone(),
             head_to: if act.act == Act::Removal {
-                room.head_to.clone()
+                workspace.head_to.clone()
             } else {
-                room.head_from.clone()
+                workspace.head_from.clone()
             },
-            set_aside: room.aside.clone(),
-            ..RoomTarget::default()
+            ..RewindTarget::default()
         })
         .collect();
     let merges = act

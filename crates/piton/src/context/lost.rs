@@ -4,9 +4,11 @@
 //! not, it was lost. A new one in its place would forget what ran, and take the snapshots of those
 //! runs for waste. A first run that was killed while it made the ledger left neither.
 
-use piton_ledger::{DATABASE_FILE, Error, Open, Sqlite};
+use piton_core::remedy;
+use piton_ledger::{DATABASE_FILE, Error, Open};
 use piton_workspace::{Project, refs};
 
+use super::open_ledger;
 use crate::error::{CommandError, Kind};
 
 /// A ledger with content takes more than the first page of its file, unless that content is still in
@@ -25,23 +27,18 @@ pub fn look(project: &Project) -> Option<CommandError> {
     let runs = traces(project);
     // After the traces: somebody who makes a ledger now makes it before them.
     let gone =
-        || matches!(Sqlite::open(&project.state_dir, Open::ReadOnly), Err(Error::NoLedger { .. }));
+        || matches!(open_ledger(&project.state_dir, Open::ReadOnly), Err(Error::NoLedger { .. }));
     if runs.is_empty() || !gone() {
         return None;
     }
     let what = if size.is_some() { "is empty" } else { "is missing" };
     let more = if runs.len() > NAMED_MAX { ", …" } else { "" };
     let named = runs.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    let message = format!(
-        "the ledger {} {what}, but there are traces of runs: {named}{more}",
-        path.display()
-    );
+    let path = path.display();
+    let message = format!("the ledger {path} {what}, but there are traces of runs: {named}{more}");
     let error = CommandError::new(Kind::Blocked, "ledger-lost", message)
-        .hint(format!(
-            "restore it from a backup: copy that to {}, then `piton doctor --restored`",
-            path.display()
-        ))
-        .hint("or begin a new one with `piton doctor --new-ledger`; what the runs left stays");
+        .hint(remedy![Words "copy a backup to {path}, then run ", Piton "doctor --restored"])
+        .hint(remedy![Words "or start a new one with ", Piton "doctor --new-ledger", Words "; what the runs left is kept"]);
     Some(error)
 }
 

@@ -1,7 +1,7 @@
 //! What the world outside of the ledger knows of a run: the epoch of its last driver, and how far its
 //! record was when a snapshot was taken.
 //!
-//! All of it was in the ledger before. A ledger that knows less went back, and is not gone on with. A
+//! All of it was in the ledger before. A ledger that knows less is older than it was, and is refused. A
 //! new run may have the name of one in another ledger: it begins above what that one left.
 
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use piton_ledger::{Lease, RunRow};
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Recorded};
 
-use super::HANDS_FILE;
+use super::RUN_LOCK_FILE;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
-use piton_world::hands;
+use piton_world::run_lock;
 
 /// The furthest that the snapshots of runs are, by the name that a run has in refs.
 type Snapshots = BTreeMap<String, Recorded>;
@@ -58,12 +58,12 @@ fn refuse(context: &Context, store: &mut Store, run_id: &str, snapshots: &Snapsh
         return Ok(());
     }
     let what = match known.seq {
-        0 => format!("its driver {} left traces", known.epoch),
+        0 => format!("there are traces of its driver {}", known.epoch),
         seq => format!("a snapshot was taken after event {seq} of driver {}", known.epoch),
     };
     Err(CommandError::behind(format!(
-        "the ledger went back: run {run_id} is at event {} of its driver {}, but {what}; nothing was \
-         changed",
+        "the ledger is older than it was: run {run_id} is at event {} of its driver {}, but {what}; \
+         nothing was changed",
         row.seq, row.epoch
     )))
 }
@@ -76,8 +76,8 @@ fn known(context: &Context, run_id: &str, snapshots: &Snapshots) -> Recorded {
     let fence = has_refs(context, &refs::run_prefix(run_id))
         .then(|| Fence::epoch(&project.root, run_id).ok().flatten());
     let keeper = piton_process::highest_epoch(&dir);
-    let hands = hands::standing(&dir.join(HANDS_FILE));
-    let epochs = fence.flatten().into_iter().chain(keeper).chain(hands);
+    let run_lock = run_lock::standing(&dir.join(RUN_LOCK_FILE));
+    let epochs = fence.flatten().into_iter().chain(keeper).chain(run_lock);
     let snapshot = snapshots.get(&refs::component(run_id)).copied();
     epochs.map(|epoch| Recorded { epoch, seq: 0 }).chain(snapshot).max().unwrap_or_default()
 }

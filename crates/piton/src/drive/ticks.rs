@@ -9,29 +9,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use piton_core::event::{Event, TicksSeen};
-use piton_core::hash::Sha;
 use piton_core::lane::Stage;
 use piton_core::request::{self, Request};
 use piton_core::state::LaneState;
 use piton_core::{LanePath, Plan, RunState};
 use piton_engine::Gates;
-use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_protocols::Protocol;
-use piton_workspace::Git;
-use piton_world::read;
+use piton_workspace::history;
+use piton_world::read::protocol_file;
 
 use crate::context::Context;
 use crate::ui;
-
-/// The boxes that are ticked in the files of a run's protocol below a folder.
-pub fn ticked(protocol: &dyn Protocol, root: &Path, plan_path: &str) -> Option<(Vec<String>, Sha)> {
-    protocol.inputs(plan_path, &|path| text(root, path))
-}
-
-/// A file of a protocol below a folder.
-pub fn text(root: &Path, path: &str) -> std::io::Result<String> {
-    read::text(&root.join(path), PLAN_BYTES_MAX)
-}
 
 /// Checks the ticks of a run; `accepts` are all of them. Gives what is to be recorded of those that
 /// count from now on, and the gates that lanes wait for; `open` are those that its plan's file says.
@@ -44,7 +32,8 @@ pub fn check(
 ) -> (Vec<Event>, Gates) {
     // Of a file that is gone, those that did not count before.
     let open = open.unwrap_or_else(|| waiting(plan, |gate| !state.ticks.contains(gate)));
-    let Some((ticked, document)) = ticked(protocol, root, &state.plan_path) else {
+    let inputs = protocol.inputs(&state.plan_path, &|path| protocol_file(root, path));
+    let Some((ticked, document)) = inputs else {
         return (Vec::new(), Gates { open, ..Gates::default() });
     };
     let new = ticked.iter().filter(|gate| request::awaits_tick(plan, state, gate));
@@ -77,7 +66,7 @@ pub fn check(
         events.extend(decided);
     }
     for (gate, _) in request::gates(state).iter().filter(|(gate, _)| doubted.contains(&&gate.0)) {
-        ui::say(&format!(
+        ui::say(format!(
             "note: {gate} was ticked while steps may have been at work, which approves nothing; see \
              that it is right, then approve it, or resume with `--accept-gates`"
         ));
@@ -110,16 +99,16 @@ fn through_lane(
 ) -> Option<LanePath> {
     let closed = |commit: &str| {
         let show = |path: &str| {
-            let text = Git::at(root).args(["show", &format!("{commit}:./{path}")]).text();
-            Ok(text.unwrap_or_default())
+            let bytes = history::file(root, format!("{commit}:./{path}").as_bytes());
+            Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
         };
         let ticked = protocol.inputs(&state.plan_path, &show);
         ticked.is_some_and(|(boxes, _)| boxes.iter().any(|closed| closed == gate))
     };
     let brings = |lane: &LaneState| {
         let work = lane.work.as_deref().filter(|work| !work.isolation.is_in_place())?;
-        let merged = work.merged.as_ref().and_then(|m| m.to.clone());
-        let commit = merged.or_else(|| work.committed.as_ref().map(|c| c.commit.clone()))?;
+        let merged = work.merged().and_then(|m| m.to.clone());
+        let commit = merged.or_else(|| work.committed().map(|c| c.commit.clone()))?;
         let began = work.record(Stage::BeforeLaneStart).and_then(|r| r.base_sha.clone());
         let began = began.or_else(|| work.base_sha.clone())?;
         (closed(&commit) && !closed(&began)).then_some(())

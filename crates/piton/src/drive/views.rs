@@ -3,19 +3,19 @@
 use piton_core::{Plan, RunState};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
-use piton_ledger::{Open, Sqlite};
+use piton_ledger::Open;
 use piton_protocols::files::{Files, Occasion, Run};
 use piton_protocols::find;
-use piton_world::hands::Hands;
+use piton_world::run_lock::RunLock;
 use piton_world::views::{Place, Writer};
 
-use super::{HANDS_FILE, root_of};
-use crate::context::Context;
+use super::{RUN_LOCK_FILE, root_of};
+use crate::context::{Context, open_ledger};
 use crate::error::Result;
 use crate::ui;
 
 /// The files that its protocol keeps of a run; nothing where it keeps none.
-pub fn files(context: &Context, state: &RunState) -> Option<Box<dyn Files>> {
+fn files(context: &Context, state: &RunState) -> Option<Box<dyn Files>> {
     let (root, settings) = (&root_of(context, state), &context.settings);
     find(context.table, &state.protocol.id)?.files(&Run { root, settings, state })
 }
@@ -38,23 +38,23 @@ fn writer(context: &Context, state: &RunState) -> Option<Writer> {
     let files = files(context, state)?;
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let run_dir = context.run_dir(&run_id);
-    let hands = Hands::new(run_dir.join(HANDS_FILE), state.epoch);
+    let run_lock = RunLock::new(run_dir.join(RUN_LOCK_FILE), state.epoch);
     let place = Place {
         root: root_of(context, state),
         state_dir: context.project.state_dir.clone(),
         run_dir,
         run_id,
-        ledger: |dir| Some(Store::new(Box::new(Sqlite::open(dir, Open::ReadOnly).ok()?))),
+        ledger: |dir| Some(Store::new(open_ledger(dir, Open::ReadOnly).ok()?)),
         protocol: state.protocol.id.clone(),
     };
-    Some(Writer::new(place, files, hands))
+    Some(Writer::new(place, files, run_lock))
 }
 
 /// Says what the protocol of a run has to say.
 pub fn say_words(context: &Context, state: &RunState, occasion: Occasion) {
     let files = files(context, state);
     for line in files.map(|files| files.words(state, occasion)).unwrap_or_default() {
-        ui::say(&piton_view::text::sanitize(&line));
+        ui::say(piton_view::text::sanitize(&line));
     }
 }
 
@@ -80,7 +80,7 @@ pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Re
     let plan = store.plan(state).map_err(|error| error.to_string());
     let aside = plan.and_then(|plan| writer.set_aside(&plan, state).map_err(|e| e.to_string()));
     if let Err(error) = aside {
-        ui::say(&format!("warning: the views of {run_id} were not renamed: {error}"));
+        ui::say(format!("warning: the protocol files of {run_id} were not renamed: {error}"));
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Re
 pub fn bring_views_back(context: &Context, state: &RunState) {
     let writer = writer(context, state);
     if let Some(Err(error)) = writer.map(|writer| writer.bring_back(state)) {
-        ui::say(&format!("warning: the views were not renamed: {error}"));
+        ui::say(format!("warning: the protocol files were not renamed: {error}"));
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn bring_up(
 ) -> Result<()> {
     let all = store.history(&loaded.row)?;
     for said in writer.bring_up(&all, plan, &loaded.state) {
-        ui::say(&format!("warning: {said}"));
+        ui::say(format!("warning: {said}"));
     }
     Ok(())
 }

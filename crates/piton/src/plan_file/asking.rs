@@ -9,7 +9,7 @@ use crate::ui;
 use piton_view::text::sanitize;
 
 /// The plan as a person wants it; `asks` lets them be asked.
-pub fn settled(context: &Context, mut reading: Reading, asks: bool) -> Result<Reading> {
+pub fn answered(context: &Context, mut reading: Reading, asks: bool) -> Result<Reading> {
     let mut said: Vec<String> = Vec::new();
     for question in &reading.questions {
         let text = sanitize(&question.text);
@@ -37,7 +37,7 @@ fn confirm(context: &Context, question: &str, instead: &str) -> Result<()> {
         return Ok(());
     }
     Err(CommandError::new(Kind::Waiting, "not-confirmed", question.to_owned())
-        .hint(format!("say `--yes`, or {instead}")))
+        .hint(format!("add `--yes`, or {instead}")))
 }
 
 /// Whether a person chooses what is not the safe way, which is taken unasked.
@@ -45,6 +45,6 @@ fn is_wanted(context: &Context, question: &str, otherwise: &str) -> bool {
     if context.can_ask() && !context.yes {
         return context.confirms(question);
     }
-    ui::say(&sanitize(otherwise));
+    ui::say(sanitize(otherwise));
     false
 }

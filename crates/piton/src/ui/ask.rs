@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 
-use piton_view::look::{self, Look};
+use piton_view::layout::{self, Layout};
 
 use super::terminal;
 
@@ -19,22 +19,21 @@ const POLL_NS: i64 = 300_000_000;
 /// Longest answer that is read; all choices are one letter or one word.
 const ANSWER_BYTES_MAX: usize = 256;
 
-/// Asks on the terminal and reads a line: one of `choices` (letter and what it means).
+/// Asks on the terminal and reads a line: one of `choices`, by its first letter or a beginning of it.
 ///
 /// An empty line takes `default`; anything else asks again. Nothing comes back when `until` says
 /// that the question is over, or when there is no more input.
 pub fn ask(
     question: &str,
-    choices: &[(char, &str)],
-    default: Option<char>,
+    choices: &[&str],
+    default: char,
     until: &mut dyn FnMut() -> bool,
 ) -> Option<char> {
-    let look = terminal::stderr();
-    let prompt = prompt(question, choices, default, &look);
+    let prompt = prompt(question, choices, default, &terminal::stderr());
     loop {
         write(&prompt);
         let Some(line) = read_line(until) else {
-            // What was typed for this question is no answer to the next.
+            // What was typed for this question is not an answer to the next.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
             write("\n");
             return None;
@@ -42,8 +41,12 @@ pub fn ask(
         if let Some(choice) = choice(&line, choices, default) {
             return Some(choice);
         }
-        write(&format!("{}\n", help(choices)));
     }
+}
+
+/// Asks for a yes.
+pub fn confirms(question: &str) -> Option<bool> {
+    ask(question, &["yes", "no"], 'n', &mut || false).map(|key| key == 'y')
 }
 
 fn write(text: &str) {
@@ -51,33 +54,24 @@ fn write(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// `Resume from checkpoint? (Y/n) `: the default in upper case, unless the question names the letters.
-fn prompt(question: &str, choices: &[(char, &str)], default: Option<char>, look: &Look) -> String {
-    if question.ends_with(')') {
-        return format!("{} ", look.paint(look::STRONG, question));
-    }
-    let letters: Vec<String> = choices
-        .iter()
-        .map(|(c, _)| if Some(*c) == default { c.to_ascii_uppercase() } else { *c }.to_string())
-        .collect();
-    format!("{} ({}) ", look.paint(look::STRONG, question), letters.join("/"))
+/// `Approve "Spec"? [y]es, [n]o, [L]ater: `, the key of the default in upper case.
+fn prompt(question: &str, choices: &[&str], default: char, layout: &Layout) -> String {
+    let key = |choice: &&str| {
+        let (key, rest) = choice.split_at(1);
+        let is_default = key.starts_with(default);
+        format!("[{}]{rest}", if is_default { key.to_uppercase() } else { key.to_owned() })
+    };
+    let keys: Vec<String> = choices.iter().map(key).collect();
+    format!("{} {}: ", layout.paint(layout::STRONG, question), keys.join(", "))
 }
 
-fn help(choices: &[(char, &str)]) -> String {
-    let lines: Vec<String> =
-        choices.iter().map(|(c, meaning)| format!("  {c}  {meaning}")).collect();
-    lines.join("\n")
-}
-
-/// What a line means: the letter, a beginning of its meaning, or the default.
-fn choice(line: &str, choices: &[(char, &str)], default: Option<char>) -> Option<char> {
+/// The key of the choice that a line means.
+fn choice(line: &str, choices: &[&str], default: char) -> Option<char> {
     let line = line.trim().to_lowercase();
     if line.is_empty() {
-        return default;
+        return Some(default);
     }
-    let letter = choices.iter().find(|(c, _)| line.chars().eq([c.to_ascii_lowercase()]));
-    let word = || choices.iter().find(|(_, meaning)| meaning.to_lowercase().starts_with(&line));
-    letter.or_else(word).map(|(c, _)| *c)
+    choices.iter().find(|choice| choice.starts_with(&line)).and_then(|choice| choice.chars().next())
 }
 
 /// Reads a line byte by byte: nothing beyond it is taken from whoever reads stdin next.
@@ -85,19 +79,19 @@ fn read_line(until: &mut dyn FnMut() -> bool) -> Option<String> {
     let stdin = std::io::stdin();
     let mut line = Vec::new();
     let wait = Timespec { tv_sec: 0, tv_nsec: POLL_NS };
-    let mut look = true;
+    let mut layout = true;
     loop {
         // Not for every byte: `until` may read the ledger.
-        if look && until() {
+        if layout && until() {
             return None;
         }
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        look = match poll(&mut fds, Some(&wait)) {
+        layout = match poll(&mut fds, Some(&wait)) {
             Ok(0) | Err(Errno::INTR) => true,
             Ok(_) => false,
             Err(_) => return None,
         };
-        if look {
+        if layout {
             continue;
         }
         let mut byte = [0_u8; 1];
@@ -116,24 +110,21 @@ fn read_line(until: &mut dyn FnMut() -> bool) -> Option<String> {
 mod tests {
     use super::*;
 
-    const YES_NO: [(char, &str); 2] = [('y', "yes, go on"), ('n', "no, start anew")];
+    const CHOICES: [&str; 3] = ["yes", "no", "later"];
 
     #[test]
     fn the_default_is_the_upper_case_letter() {
-        let text = prompt("Resume from checkpoint?", &YES_NO, Some('y'), &Look::plain(80));
-        assert_eq!(text, "Resume from checkpoint? (Y/n) ");
-        let named = prompt("Resume? (Y/n)", &YES_NO, Some('y'), &Look::plain(80));
-        assert_eq!(named, "Resume? (Y/n) ");
+        let text = prompt("Approve \"Spec\"?", &CHOICES, 'l', &Layout::plain(80));
+        assert_eq!(text, "Approve \"Spec\"? [y]es, [n]o, [L]ater: ");
     }
 
     #[test]
     fn letters_words_and_nothing_are_understood() {
-        let said = |line| choice(line, &YES_NO, Some('y'));
+        let said = |line| choice(line, &CHOICES, 'l');
         assert_eq!(said("N\n"), Some('n'));
         assert_eq!(said("yes"), Some('y'));
-        assert_eq!(said("  "), Some('y'));
+        assert_eq!(said("  "), Some('l'));
         assert_eq!(said("what"), None);
-        assert_eq!(choice("", &YES_NO, None), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use piton_core::{Event, Plan, RunState, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
 
 use piton_view::frame::{closing, frame};
-use piton_view::{Look, RunView, look, tree, words};
+use piton_view::{Layout, RunView, layout, tree, words};
 
 use super::picture::Picture;
 use super::terminal::{self, place};
@@ -28,7 +28,7 @@ pub type Tail = Box<dyn Fn(&StepPath) -> Option<String>>;
 /// Draws a run while it is driven.
 pub struct Live {
     out: Box<dyn Write>,
-    look: Look,
+    layout: Layout,
     measured: bool,
     tail: Tail,
     retries: BTreeMap<StepPath, u32>,
@@ -45,9 +45,9 @@ impl Live {
     }
 
     /// Draws elsewhere, in a room that does not change.
-    pub fn to(out: Box<dyn Write>, look: Look, tail: Tail) -> Self {
+    pub fn to(out: Box<dyn Write>, layout: Layout, tail: Tail) -> Self {
         let (retries, picture) = (BTreeMap::new(), Picture::default());
-        Self { out, look, measured: false, tail, retries, picture, drawn_at: None }
+        Self { out, layout, measured: false, tail, retries, picture, drawn_at: None }
     }
 
     /// Lets it say `attempt 2/4`; `retries` takes the place of the plan's, as on the command line.
@@ -61,13 +61,13 @@ impl Live {
     /// Takes the tree off the screen; the next tick draws it again.
     fn clear(&mut self) {
         self.measure();
-        let bytes = self.picture.clear(&self.look);
+        let bytes = self.picture.clear(&self.layout);
         self.write(&bytes);
     }
 
     fn measure(&mut self) {
         if self.measured {
-            terminal::measure(&mut self.look);
+            terminal::measure(&mut self.layout);
         }
     }
 
@@ -81,7 +81,7 @@ impl Live {
     /// Prints lines that stay, above the tree.
     fn above(&mut self, lines: &str) {
         self.measure();
-        let bytes = self.picture.above(lines, &self.look);
+        let bytes = self.picture.above(lines, &self.layout);
         self.write(&bytes);
     }
 
@@ -90,10 +90,11 @@ impl Live {
             return;
         }
         self.measure();
-        let room = Picture::room(&self.look);
+        let workspace = Picture::workspace(&self.layout);
         let view = &RunView::by_driver(state, now, place());
-        let live = tree::Live { look: &room, tail: self.tail.as_ref(), retries: &self.retries };
-        let bytes = self.picture.draw(frame(view, live), &self.look);
+        let live =
+            tree::Live { layout: &workspace, tail: self.tail.as_ref(), retries: &self.retries };
+        let bytes = self.picture.draw(frame(view, live), &self.layout);
         self.write(&bytes);
         self.drawn_at = Some(Instant::now());
     }
@@ -101,7 +102,7 @@ impl Live {
     fn close(&mut self, state: &RunState) {
         self.clear();
         let view = RunView::by_driver(state, state.last_at, place());
-        let mut lines = closing(&view, &self.look).join("\n");
+        let mut lines = closing(&view, &self.layout).join("\n");
         if !lines.is_empty() {
             lines.push('\n');
         }
@@ -112,17 +113,15 @@ impl Live {
     /// What an event leaves above the tree.
     fn lasting(&self, at: Timestamp, event: &Event, state: &RunState) -> Option<String> {
         let style = match event {
-            Event::RunCreated(_)
-            | Event::DriverAttached(_)
-            | Event::DriverLeft(_)
-            | Event::StepStarted(_) => return None,
+            Event::StepStarted(_) => return None,
             Event::StepFinished(e) => match e.outcome {
                 Outcome::Succeeded => return None,
-                _ => look::BAD,
+                _ => layout::BAD,
             },
-            _ => look::NOTE,
+            _ => layout::NOTE,
         };
-        Some(words::lines(at, event, state, place(), (&self.look, style)))
+        let lines = words::lines(at, event, state, place(), (&self.layout, style));
+        (!lines.is_empty()).then_some(lines)
     }
 }
 
@@ -139,7 +138,7 @@ impl Observer for Live {
     }
 
     fn note(&mut self, note: &Note) {
-        let line = self.look.paint(look::NOTE, &words::note(note, place()));
+        let line = self.layout.paint(layout::NOTE, &words::note(note, place()));
         self.above(&format!("{line}\n"));
     }
 
@@ -181,7 +180,7 @@ mod tests {
     }
 
     fn live(out: &Shared) -> Live {
-        Live::to(Box::new(out.clone()), Look::plain(80), Box::new(|_| None))
+        Live::to(Box::new(out.clone()), Layout::plain(80), Box::new(|_| None))
     }
 
     #[test]
@@ -220,7 +219,7 @@ mod tests {
         });
         live.event(2, Timestamp(17_000), &left, &state());
         let text = out.text();
-        assert!(text[..before].contains("P1/A/fetch is to run again: artifact a.txt is missing\n"));
+        assert!(text[..before].contains("P1/A/fetch will run again: artifact a.txt is missing\n"));
         let mut screen = Screen::new(80, 24);
         screen.take(text.as_bytes());
         let left: Vec<String> = screen.shown().into_iter().filter(|l| !l.is_empty()).collect();

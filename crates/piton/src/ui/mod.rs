@@ -10,44 +10,58 @@ pub mod picture;
 pub mod stream;
 pub mod terminal;
 
-use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use piton_core::redact::Redactor;
+use piton_core::refusal::Remedy;
 use piton_core::{Event, RunState, Timestamp};
 use piton_engine::{Note, Observer};
-use piton_formats::Diagnostic;
-use piton_view::answers::{Answer, Failure};
+use piton_formats::{Diagnostic, Severity};
+use piton_view::answers::{Answer, Failure, InWords};
 use piton_view::json;
 use serde::Serialize;
 
-pub use ask::ask;
+pub use ask::{ask, confirms};
 pub use live::Live;
 pub use stream::Stream;
 pub use terminal::{draws, place, stderr, stdout, works_in};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Kind};
 
 /// Says how a command failed: on stderr for people, as one object on stdout for programs.
 ///
-/// An error without words was told already and prints nothing.
+/// An error without words was already printed.
 pub fn error(error: &CommandError, json: bool) {
     if error.code.is_empty() && error.message.is_empty() {
         return;
     }
     let exit_code = error.kind.exit_code();
-    let failure = Failure::new(error.code, &error.message, &error.hints, exit_code, place());
+    let failure = Failure::new(&error.code, &error.message, &error.hints, exit_code, place());
     if json {
         data_json(&Answer::Error(failure));
     } else {
-        say_as_is(failure.render(&stderr()).trim_end());
+        say_as_is(failure.render(&stderr(), place()).trim_end());
     }
 }
 
-/// Prints the problems of a document as data, in the shape of every other error.
-pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8, redactor: &Redactor) {
-    let problems = redacted(problems, redactor);
-    data_json(&Answer::Error(Failure::of_document(&problems, exit_code)));
+/// Prints all problems of a document and returns the error that ends the command: a usage error, or
+/// the precondition of lanes that nothing but fields of tasks is missing.
+pub fn document_error(
+    problems: &[Diagnostic],
+    source: &str,
+    json: bool,
+    redactor: &Redactor,
+) -> CommandError {
+    let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
+    let update = errors.all(Diagnostic::asks_for_update);
+    let kind = if update { Kind::Blocked } else { Kind::Usage };
+    if json {
+        let problems = redacted(problems, redactor);
+        data_json(&Answer::Error(Failure::from_problems(&problems, kind.exit_code())));
+    } else {
+        diagnostics(problems, source, redactor);
+    }
+    CommandError::silent(kind)
 }
 
 /// Shows the problems of a document on stderr.
@@ -55,10 +69,11 @@ pub fn diagnostics(problems: &[Diagnostic], source: &str, redactor: &Redactor) {
     if problems.is_empty() {
         return;
     }
-    let (problems, source, look) = (redacted(problems, redactor), redactor.mask(source), stderr());
+    let (problems, source, layout) =
+        (redacted(problems, redactor), redactor.mask(source), stderr());
     let shown: String = problems
         .iter()
-        .map(|p| piton_formats::diagnostic::render(p, &source, look.color, look.width))
+        .map(|p| piton_formats::diagnostic::render(p, &source, layout.color, layout.width))
         .collect();
     say_as_is(shown.trim_end());
 }
@@ -75,11 +90,11 @@ fn redacted(problems: &[Diagnostic], redactor: &Redactor) -> Vec<Diagnostic> {
 }
 
 /// Says what came of a command: in words on stderr for people, as data for programs.
-pub fn tell(json: bool, answer: &(impl Serialize + Display)) {
+pub fn report(json: bool, answer: &(impl Serialize + InWords)) {
     if json {
         data_json(answer);
     } else {
-        say(&answer.to_string());
+        say(answer.words());
     }
 }
 
@@ -92,13 +107,12 @@ pub fn show(json: bool, answer: &impl Serialize, text: impl FnOnce() -> String) 
     }
 }
 
-/// Writes a line on stderr, with commands as they are to be typed here; a terminal that is gone is no
-/// reason to stop.
-pub fn say(text: &str) {
-    say_as_is(&place().told(text));
+/// Writes a line on stderr, with commands as they are typed here.
+pub fn say(text: impl Into<Remedy>) {
+    say_as_is(&place().text(&text.into()));
 }
 
-/// The same for what may quote a document or the output of steps.
+/// The same for text that is already complete. A terminal that is gone is not a reason to stop.
 pub fn say_as_is(text: &str) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
@@ -118,7 +132,7 @@ pub fn data_bytes(bytes: &[u8]) {
         if error.kind() == io::ErrorKind::BrokenPipe {
             std::process::exit(0);
         }
-        say(&format!("error[stdout]: cannot write the output: {error}"));
+        say(format!("error[stdout]: cannot write the output: {error}"));
         std::process::exit(1);
     }
 }

@@ -8,7 +8,7 @@ use crossterm::cursor::{MoveToColumn, MoveUp};
 use crossterm::queue;
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 
-use piton_view::Look;
+use piton_view::Layout;
 use piton_view::frame::rows_of;
 use piton_view::text::Line;
 
@@ -24,30 +24,30 @@ pub struct Picture {
 
 impl Picture {
     /// The room that a screen has for a picture: a full last column would wrap on some terminals.
-    pub fn room(look: &Look) -> Look {
-        Look {
-            width: look.width.saturating_sub(1).max(1),
-            height: look.height.saturating_sub(ROWS_FREE).max(1),
-            ..look.clone()
+    pub fn workspace(layout: &Layout) -> Layout {
+        Layout {
+            width: layout.width.saturating_sub(1).max(1),
+            height: layout.height.saturating_sub(ROWS_FREE).max(1),
+            ..layout.clone()
         }
     }
 
     /// Draws another picture over this one; no bytes if it is the same.
-    pub fn draw(&mut self, lines: Vec<Line>, look: &Look) -> Vec<u8> {
+    pub fn draw(&mut self, lines: Vec<Line>, layout: &Layout) -> Vec<u8> {
         if lines == self.drawn {
             return Vec::new();
         }
         if lines.is_empty() {
-            return self.clear(look);
+            return self.clear(layout);
         }
         let mut bytes = Vec::with_capacity(4096);
         // Writing to memory does not fail.
         let _ = queue!(bytes, BeginSynchronizedUpdate);
-        up(&mut bytes, rows(&self.drawn, look));
+        up(&mut bytes, rows(&self.drawn, layout));
         for (line, columns) in &lines {
             bytes.extend_from_slice(line.as_bytes());
             // At the end of a full row there is nothing to erase but its last character.
-            if *columns == 0 || !columns.is_multiple_of(look.width.max(1)) {
+            if *columns == 0 || !columns.is_multiple_of(layout.width.max(1)) {
                 let _ = queue!(bytes, Clear(ClearType::UntilNewLine));
             }
             bytes.push(b'\n');
@@ -59,9 +59,9 @@ impl Picture {
     }
 
     /// Puts lines that stay above the picture; each ends in a newline.
-    pub fn above(&self, text: &str, look: &Look) -> Vec<u8> {
+    pub fn above(&self, text: &str, layout: &Layout) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4096);
-        self.erase(&mut bytes, look);
+        self.erase(&mut bytes, layout);
         bytes.extend_from_slice(text.as_bytes());
         for (line, _) in &self.drawn {
             bytes.extend_from_slice(line.as_bytes());
@@ -71,16 +71,16 @@ impl Picture {
     }
 
     /// Takes the picture off the screen.
-    pub fn clear(&mut self, look: &Look) -> Vec<u8> {
+    pub fn clear(&mut self, layout: &Layout) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.erase(&mut bytes, look);
+        self.erase(&mut bytes, layout);
         self.drawn.clear();
         bytes
     }
 
     /// Erases row by row, and leaves the cursor where the picture began.
-    fn erase(&self, bytes: &mut Vec<u8>, look: &Look) {
-        let rows = rows(&self.drawn, look);
+    fn erase(&self, bytes: &mut Vec<u8>, layout: &Layout) {
+        let rows = rows(&self.drawn, layout);
         if rows == 0 {
             return;
         }
@@ -103,8 +103,8 @@ fn up(bytes: &mut Vec<u8>, rows: usize) {
 }
 
 /// Rows that lines take on the screen as it is now: it may have become narrower or lower since.
-fn rows(lines: &[Line], look: &Look) -> usize {
-    rows_of(lines, look).min(look.height.saturating_sub(1))
+fn rows(lines: &[Line], layout: &Layout) -> usize {
+    rows_of(lines, layout).min(layout.height.saturating_sub(1))
 }
 
 #[cfg(test)]
@@ -124,18 +124,18 @@ mod tests {
     /// Lost: under tmux each frame of a tree as high as the screen would be kept in its history.
     #[test]
     fn pictures_as_high_as_the_screen_leave_nothing_to_scroll_back_to() {
-        let look = Look { height: 24, ..Look::plain(80) };
+        let layout = Layout { height: 24, ..Layout::plain(80) };
         let (mut screen, mut picture) = (Screen::new(80, 24), Picture::default());
-        let most = Picture::room(&look).height;
-        screen.take(&picture.draw(lines(most, "first"), &look));
+        let most = Picture::workspace(&layout).height;
+        screen.take(&picture.draw(lines(most, "first"), &layout));
         let before = screen.history.len();
         for n in 0..50 {
             let count = if n % 3 == 0 { most / 2 } else { most };
-            screen.take(&picture.draw(lines(count, &format!("frame {n}")), &look));
+            screen.take(&picture.draw(lines(count, &format!("frame {n}")), &layout));
             assert_eq!(screen.shown()[..count], text(count, &format!("frame {n}")));
             assert!(screen.shown()[count..].iter().all(String::is_empty), "{:?}", screen.shown());
         }
-        screen.take(&picture.clear(&look));
+        screen.take(&picture.clear(&layout));
         assert!(screen.shown().iter().all(String::is_empty), "{:?}", screen.shown());
         assert_eq!(screen.history.len(), before);
     }
@@ -143,12 +143,12 @@ mod tests {
     /// Lost: what a person must be able to scroll back to, or pictures among it.
     #[test]
     fn only_lines_that_stay_go_into_the_history() {
-        let look = Look { height: 10, ..Look::plain(20) };
+        let layout = Layout { height: 10, ..Layout::plain(20) };
         let (mut screen, mut picture) = (Screen::new(20, 10), Picture::default());
-        let most = Picture::room(&look).height;
+        let most = Picture::workspace(&layout).height;
         for n in 0..30 {
-            screen.take(&picture.draw(lines(most, &format!("{n}")), &look));
-            screen.take(&picture.above(&format!("stays {n}\n"), &look));
+            screen.take(&picture.draw(lines(most, &format!("{n}")), &layout));
+            screen.take(&picture.above(&format!("stays {n}\n"), &layout));
         }
         let mut all = screen.history.clone();
         all.extend(screen.shown());
@@ -161,18 +161,18 @@ mod tests {
     #[test]
     fn the_same_picture_is_not_drawn_again() {
         let mut picture = Picture::default();
-        assert!(!picture.draw(lines(3, "x"), &Look::plain(80)).is_empty());
-        assert!(picture.draw(lines(3, "x"), &Look::plain(80)).is_empty());
-        assert!(!picture.draw(Vec::new(), &Look::plain(80)).is_empty());
-        assert!(picture.clear(&Look::plain(80)).is_empty());
+        assert!(!picture.draw(lines(3, "x"), &Layout::plain(80)).is_empty());
+        assert!(picture.draw(lines(3, "x"), &Layout::plain(80)).is_empty());
+        assert!(!picture.draw(Vec::new(), &Layout::plain(80)).is_empty());
+        assert!(picture.clear(&Layout::plain(80)).is_empty());
     }
 
     #[test]
     fn a_terminal_that_became_narrower_or_lower_is_cleaned_whole() {
         let lines = [("x".repeat(80), 80), (String::new(), 0), ("y".repeat(10), 10)];
-        assert_eq!(rows(&lines, &Look::plain(80)), 3);
-        assert_eq!(rows(&lines, &Look::plain(30)), 5);
-        assert_eq!(rows(&lines, &Look { height: 3, ..Look::plain(30) }), 2);
-        assert_eq!(rows(&lines, &Look { height: 100, ..Look::plain(0) }), 91);
+        assert_eq!(rows(&lines, &Layout::plain(80)), 3);
+        assert_eq!(rows(&lines, &Layout::plain(30)), 5);
+        assert_eq!(rows(&lines, &Layout { height: 3, ..Layout::plain(30) }), 2);
+        assert_eq!(rows(&lines, &Layout { height: 100, ..Layout::plain(0) }), 91);
     }
 }

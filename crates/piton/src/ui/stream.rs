@@ -7,8 +7,8 @@ use std::io::Write;
 
 use piton_core::{Event, RunState, Timestamp};
 use piton_engine::{Note, Observer};
-use piton_view::look::PLAIN;
-use piton_view::{Look, json, words};
+use piton_view::layout::PLAIN;
+use piton_view::{Layout, json, words};
 
 use super::terminal::place;
 
@@ -40,12 +40,18 @@ impl Stream {
 
 impl Observer for Stream {
     fn event(&mut self, seq: u64, at: Timestamp, event: &Event, state: &RunState) {
-        let plain = (&Look::plain(0), PLAIN);
-        self.write(if self.json {
-            json::line(seq, at, event)
-        } else {
-            words::lines(at, event, state, place(), plain).into_bytes()
-        });
+        let lines = match event {
+            _ if self.json => json::line(seq, at, event),
+            // A step that runs again says why when it starts.
+            Event::StepReset(_) => return,
+            _ => {
+                let plain = (&Layout::plain(0), PLAIN);
+                words::lines(at, event, state, place(), plain).into_bytes()
+            }
+        };
+        if !lines.is_empty() {
+            self.write(lines);
+        }
     }
 
     fn note(&mut self, note: &Note) {

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
-use clap::CommandFactory as _;
 use jiff::tz::TimeZone;
-use piton_view::{Look, Place};
+use piton_view::{Layout, Place};
+
+use crate::environment::environment;
 
 /// Columns where no terminal tells: the reader is a file or a program, so lines are not wrapped.
 const COLUMNS_ELSEWHERE: usize = 100_000;
@@ -29,16 +30,14 @@ pub fn place() -> &'static Place {
 
 /// Notes that the person works in another folder than where they stand.
 pub fn works_in(dir: &Path) {
-    let cli = crate::cli::Cli::command();
-    let commands = cli.get_subcommands().map(|c| c.get_name().to_owned()).collect();
-    // Said once, by the command line, before anything is printed.
-    let _ = PLACE.set(Place::new(zone).outside(dir, commands));
+    // Set once, by the command line, before anything is printed.
+    let _ = PLACE.set(Place::new(zone).outside(dir));
 }
 
 /// The time zone here. Unless `TZ` names one, the file of the system is read directly: opening the
 /// whole zone database costs milliseconds.
 fn zone() -> TimeZone {
-    if std::env::var_os("TZ").is_some_and(|name| !name.is_empty()) {
+    if environment().names_zone {
         return TimeZone::system();
     }
     // No file means UTC, as in C.
@@ -48,34 +47,35 @@ fn zone() -> TimeZone {
 
 /// Whether a live picture can be drawn on a stream.
 pub fn draws(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    stream.is_terminal() && environment().moves_cursor
 }
 
 /// How stderr looks now; ask again after a resize.
-pub fn stderr() -> Look {
+pub fn stderr() -> Layout {
     let stream = std::io::stderr();
     look(&stream, AutoStream::choice(&stream), stream.is_terminal())
 }
 
 /// How stdout looks now.
-pub fn stdout() -> Look {
+pub fn stdout() -> Layout {
     let stream = std::io::stdout();
     look(&stream, AutoStream::choice(&stream), stream.is_terminal())
 }
 
-fn look(stream: &impl AsFd, choice: ColorChoice, terminal: bool) -> Look {
+fn look(stream: &impl AsFd, choice: ColorChoice, terminal: bool) -> Layout {
     let (width, height) = match (terminal, size(stream)) {
         (true, Some(size)) => size,
         (true, None) => SIZE_UNTOLD,
         (false, _) => (COLUMNS_ELSEWHERE, SIZE_UNTOLD.1),
     };
-    Look { color: choice != ColorChoice::Never, unicode: utf8_locale(), width, height }
+    let unicode = is_utf8(&environment().locale);
+    Layout { color: choice != ColorChoice::Never, unicode, width, height }
 }
 
 /// Asks the terminal on stderr for its size again; a frame may come after a resize.
-pub fn measure(look: &mut Look) {
+pub fn measure(layout: &mut Layout) {
     if let Some((width, height)) = size(&std::io::stderr()) {
-        (look.width, look.height) = (width, height);
+        (layout.width, layout.height) = (width, height);
     }
 }
 
@@ -84,13 +84,7 @@ fn size(stream: &impl AsFd) -> Option<(usize, usize)> {
     (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
-/// Whether the locale says UTF-8; the first variable that is set decides, as in C.
-fn utf8_locale() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
-    locale.is_some_and(|value| is_utf8(&value))
-}
-
+/// Whether a locale says UTF-8.
 fn is_utf8(locale: &str) -> bool {
     let locale = locale.to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")

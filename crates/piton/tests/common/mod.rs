@@ -24,8 +24,8 @@ use piton_process::cgroup;
 use serde_json::Value;
 
 pub use command::{Driver, Output};
-pub use processes::{Process, Signal, kill, wait_until};
-use processes::{hear_signals, poll, processes};
+pub use processes::{Process, Signal, hear_signals, kill, wait_until};
+use processes::{poll, processes};
 
 /// The program under test.
 pub const PITON: &str = env!("CARGO_BIN_EXE_piton");

@@ -96,7 +96,7 @@ fn a_tick_of_a_lane_that_is_merged_later_does_not_close_a_gate() {
     project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
     let refused = scene.resume(&[]).exits(4);
     refused.says(&format!("ticked while steps may have been at work: {GATE}"));
-    assert!(!scene.room("SL-2").exists());
+    assert!(!scene.workspace("SL-2").exists());
     scene.resume(&["--accept-gates"]).exits(0);
 }
 

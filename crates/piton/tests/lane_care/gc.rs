@@ -38,7 +38,7 @@ fn snapshots_go_with_their_run_and_not_before() {
     assert_eq!(refs(&project), both, "a dry run deletes nothing");
     project.piton(&["gc", "--keep-runs", "0"]).exits(3).says("deleting is final");
     assert_eq!(refs(&project), both, "nobody was asked");
-    project.piton(&["gc", "--keep-runs", "0", "--yes"]).exits(0).says("of snapshots back");
+    project.piton(&["gc", "--keep-runs", "0", "--yes"]).exits(0).says("bytes of snapshots");
     let rest = refs(&project);
     assert!(
         !rest.contains("refs/piton/r/") && rest.contains("refs/piton/s/lanes/P/main"),
@@ -58,7 +58,7 @@ fn worktrees_of_deleted_runs_go_unless_something_in_them_is_not_committed() {
     project.piton(&["run", "plan.toml", "--fresh", "--run-id", "s"]).exits(0);
     fs::write(tree.join("unsaved"), "x").unwrap();
     let gc = ["gc", "--keep-runs", "0", "--yes"];
-    project.piton(&gc).exits(0).says("is kept: not all in it is committed");
+    project.piton(&gc).exits(0).says("is kept: it has uncommitted changes");
     assert!(tree.join("unsaved").exists());
     fs::remove_file(tree.join("unsaved")).unwrap();
     project.piton(&gc).exits(0).says("lane P/main of r; its branch stays");
@@ -77,7 +77,7 @@ fn old_looks_go_and_checkpoints_made_from_them_stay() {
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
     project.write("new.txt", "1");
     project.piton(&["diff", "before_lane_start", "now"]).exits(0).says("new.txt");
-    let look = "refs/piton/r/look/root";
+    let look = "refs/piton/r/readers/root";
     assert!(refs(&project).contains(look));
     project.piton(&["gc", "--yes"]).exits(0);
     assert!(refs(&project).contains(look), "it is from today");
@@ -88,7 +88,7 @@ fn old_looks_go_and_checkpoints_made_from_them_stay() {
     let old =
         project.finish(project.command("sh").args(["-c", &line]).env("GIT_COMMITTER_DATE", date));
     project.git(&["update-ref", look, old.exits(0).stdout.trim()]);
-    project.piton(&["gc", "--dry-run"]).exits(0).says("old looks");
+    project.piton(&["gc", "--dry-run"]).exits(0).says("temporary snapshots");
     project.piton(&["gc", "--yes"]).exits(0);
     assert!(!refs(&project).contains(look));
     project.piton(&["checkpoint", "-m", "here"]).exits(0);

@@ -70,9 +70,9 @@ fn a_run_of_another_tool_is_taken_over_and_goes_on() {
     let project = &scene.project;
     let before = project.read(CHECKPOINTS);
     let import = project.piton(&["import", CHECKPOINTS]).exits(0);
-    let import = import.says("P1/SL-1: after_lane_tests; goes on with its tests");
-    let import = import.says("P1/SL-2: after_lane_start; goes on with its tasks");
-    let import = import.says("P1/SL-3: pre_pr; is done").says("not known: which of its tasks");
+    let import = import.says("P1/SL-1: after_lane_tests; continues with its tests");
+    let import = import.says("P1/SL-2: after_lane_start; continues with its tasks");
+    let import = import.says("P1/SL-3: pre_pr; is done").says("unknown: which of its tasks");
     import.says("not in the plan").says(&format!("next: piton resume {RUN}"));
     assert_eq!(project.read(CHECKPOINTS), before, "the file is only read");
     project.piton(&["runs"]).exits(0).says(RUN);
@@ -154,7 +154,7 @@ fn a_failed_task_proves_no_other_when_the_ledger_is_lost() {
             let _ = std::fs::remove_file(project.state_dir().join(file));
         }
         project.piton(&["doctor", "--new-ledger"]).exits(0);
-        project.piton(&["import", CHECKPOINTS]).exits(0).says("goes on with its tasks");
+        project.piton(&["import", CHECKPOINTS]).exits(0).says("continues with its tasks");
         scene.usual_agent("SL-1-01");
         project.piton(&["resume", RUN]).exits(0);
         assert!(project.has("SL-1-01.txt") && project.has("SL-1-02.txt"), "{older}");
@@ -171,7 +171,7 @@ fn a_run_of_another_tool_rolls_back_to_where_its_lanes_started() {
     let tree = project.root().join(".worktrees/P1/SL-1");
     let lane = ["--lane", "SL-1", "--yes"];
     let back = project.piton(&[&["rollback", RUN][..], &lane].concat()).exits(0);
-    back.says("rolled back to before_lane_start");
+    back.says("to before_lane_start");
     assert!(!tree.join("SL-1-01.txt").exists() && !tree.join("unsaved.txt").exists());
     assert_eq!(project.git(&["rev-parse", "lane/P1/SL-1"]), project.git(&["rev-parse", "main~1"]));
     let records: Value = serde_json::from_str(&project.read(CHECKPOINTS)).unwrap();
@@ -226,7 +226,7 @@ fn a_lane_is_found_by_its_branch_and_whatever_its_phase_is_called() {
         let records = json!([record("SL-1", "after_lane_tests", "complete", 2, &more)]);
         project.write(CHECKPOINTS, &records.to_string());
         let import = project.piton(&["import", CHECKPOINTS]).exits(0);
-        import.says("Phase-1/SL-1: after_lane_tests; goes on with its tests");
+        import.says("Phase-1/SL-1: after_lane_tests; continues with its tests");
         let status = project.status_json(RUN);
         assert_eq!(lane_of(&status, "SL-1")["worktree"], path, "{status:#}");
         project.piton(&["resume", RUN]).exits(0);
@@ -267,15 +267,15 @@ fn without_a_plan_a_lane_of_which_nothing_is_here_is_not_called_complete() {
         project.write(CHECKPOINTS, &records.to_string());
         let import = project.piton(&["import", CHECKPOINTS]).exits(0);
         let anew = format!("piton abort {RUN} --cancel && piton import {CHECKPOINTS} --plan ");
-        let import = import.says(&format!("{stage}; can't go on without its plan"));
+        let import = import.says(&format!("{stage}; cannot continue without its plan"));
         import.says(&format!("next: {anew}PLAN")).silent_about("rollback");
         project.piton(&["rollback", RUN, "--dry-run"]).exits(0);
         let resume = project.piton(&["resume", RUN]).exits(4);
-        let resume = resume.says("what it does is not known").says("`--plan`");
+        let resume = resume.says("what it does is not known").says("--plan");
         resume.silent_about(&format!("then piton resume {RUN}"));
         assert_eq!(project.status(RUN), "blocked", "{stage}");
         let pasted = scene.paste(&format!("cd {} && {anew}elsewhere.md", project.root().display()));
-        pasted.exits(0).says("starts from its beginning");
+        pasted.exits(0).says("starts over");
         project.piton(&["resume", &format!("{RUN}-2")]).exits(0);
         assert!(project.has("SL-1-01.txt"), "{stage}");
     }
@@ -291,7 +291,7 @@ fn a_run_is_taken_over_once() {
     let again = [&["import", CHECKPOINTS][..], &["import", CHECKPOINTS, "--run-id", RUN]];
     for import in again {
         let refused = project.piton(import).exits(2).says("error[run-exists]");
-        let refused = refused.says(&format!("is here already as {RUN}"));
+        let refused = refused.says(&format!("was already imported as {RUN}"));
         refused.says(&format!("piton resume {RUN}")).says(&format!("piton abort {RUN} --cancel"));
     }
     assert_eq!(project.piton(&["runs", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
@@ -329,7 +329,7 @@ fn a_complete_lane_whose_commit_base_lacks_is_not_merged() {
     project.write(CHECKPOINTS, &records.to_string());
     let import = project.piton(&["import", CHECKPOINTS]).exits(0);
     let import = import.says(&format!("main does not contain its commit {}", &head[..12]));
-    import.says("goes on with its tests").silent_about("is done");
+    import.says("continues with its tests").silent_about("is done");
     assert_eq!(lane_of(&project.status_json(RUN), "SL-1")["merged"], Value::Null);
     project.piton(&["resume", RUN]).exits(0);
     assert_eq!(project.read("SL-1-01.txt"), "by hand\n");
@@ -346,14 +346,14 @@ fn a_complete_lane_whose_commit_is_not_here_waits_for_base() {
     let project = &scene.project;
     let import = project.piton(&["import", CHECKPOINTS]).exits(0);
     let import = import.says(&format!("whether it was merged: its commit {away} is not in this"));
-    let import = import.says("whether it was merged: no commit of it is on record");
+    let import = import.says("whether it was merged: it has neither a recorded commit");
     import.says("waits until main contains its commit").silent_about("is done");
     let status = project.status_json(RUN);
     assert_eq!(lane_of(&status, "SL-1")["status"], "waiting");
     project.piton(&["resume", RUN]).exits(3);
     assert!(!project.has("SL-1-01.txt") && !project.has("SL-2-01.txt"), "nothing is done again");
     let over = project.piton(&["rollback", RUN, "--lane", "SL-2", "--yes"]).exits(0);
-    over.says("rolled back to before_lane_start");
+    over.says("to before_lane_start");
     project.piton(&["resume", RUN]).exits(3);
     assert!(project.has("SL-2-01.txt"), "it started over");
     project.write("merged", "");
@@ -440,6 +440,10 @@ fn what_can_not_be_taken_over_is_refused() {
     let whole = json!([record("-", "pre_pr", "in_progress", 1, &json!({}))]);
     project.git(&["rm", "-q", DOCUMENT]);
     project.write("whole.json", &whole.to_string());
-    project.piton(&["import", "whole.json"]).exits(2).says("phases as a whole").says("--plan");
+    project
+        .piton(&["import", "whole.json"])
+        .exits(2)
+        .says("about phases, not about lanes")
+        .says("--plan");
     assert_eq!(project.piton(&["runs", "--json"]).exits(0).json(), json!([]));
 }

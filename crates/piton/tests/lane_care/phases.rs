@@ -77,7 +77,7 @@ fn the_views_of_an_archived_run_carry_the_time_in_their_names() {
     let records = project.read(super::scene::CHECKPOINTS);
     assert!(records.contains(&format!("{old}.archived-20")), "{records}");
     project.piton(&["runs"]).exits(0).says(&old).says("archived");
-    project.piton(&["resume", &old]).exits(1).says("was archived, and goes on");
+    project.piton(&["resume", &old]).exits(1).says("was archived and is now continued");
     assert!(project.has(&format!(".claude/run-logs/{old}.jsonl")));
     assert!(!project.read(super::scene::CHECKPOINTS).contains(".archived-"));
 }
@@ -137,7 +137,7 @@ fn what_can_not_work_holds_lanes_up_before_anything_is_made() {
     project.git(&["config", "filter.sealed.required", "true"]);
     for _ in 0..2 {
         let run = project.piton(&["run", DOCUMENT, "--fresh"]).exits(4);
-        run.says("`no-such-program-at-all` is not found").says("install the program");
+        run.says("`no-such-program-at-all`, which is not installed").says("install the program");
         assert!(!project.has(".worktrees"));
     }
     project.git(&["config", "filter.sealed.smudge", "cat"]);
@@ -158,17 +158,17 @@ fn a_document_that_holds_the_next_phase_is_another_plan() {
     };
     holds("P2", "SL-2");
     scene.agent("SL-2", "exit 1");
-    scene.run(&["--resume"]).exits(2).says("no run of this plan to resume");
+    scene.run(&["--resume"]).exits(2).says("this plan has no run to resume");
     scene.run(&[]).exits(1).silent_about(&first);
     let second = project.run_id();
     assert!(second.starts_with("P2-"), "{second}");
     scene.run(&[]).exits(4).says(&format!("run {second} of {DOCUMENT} is unfinished"));
     holds("P3", "SL-3");
     let third = scene.run(&[]).exits(0);
-    third.says(&format!("note: run {second} of phase P2, which this document held before"));
+    third.says(&format!("note: run {second} of phase P2, which this document described before"));
     assert!(project.has("SL-3-01.txt") && !project.has("SL-2-01.txt"));
     holds("P1", "SL-1");
-    scene.run(&[]).exits(0).says(&format!("run {first} is complete"));
+    scene.run(&[]).exits(0).says(&format!("run {first} is already complete"));
 }
 
 /// Lost: a phase would be built on one that failed.
@@ -194,9 +194,9 @@ fn a_phase_whose_run_here_is_not_complete_is_not_done() {
     refused.says(&format!("piton resume {first}")).says("--yes");
     assert_eq!(project.run_id(), first, "no run was made");
     project.piton(&["run", next, "--lane", "SL-3"]).exits(0);
-    project.piton(&["run", next, "--fresh", "--yes"]).exits(0).says("taken for done");
+    project.piton(&["run", next, "--fresh", "--yes"]).exits(0).says("treated as done");
     assert!(project.has("SL-2-01.txt"));
     scene.usual_agent("SL-1");
     project.piton(&["resume", &first]).exits(0);
-    project.piton(&["run", next, "--fresh"]).exits(0).silent_about("taken for done");
+    project.piton(&["run", next, "--fresh"]).exits(0).silent_about("treated as done");
 }

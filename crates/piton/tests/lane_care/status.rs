@@ -25,10 +25,8 @@ fn a_lane_is_told_with_its_workspace_stages_and_what_is_not_captured() {
     assert!(named.starts_with(&["before_lane_start", "after_lane_start"]), "{named:?}");
     assert!(stages[1]["snapshot"].is_string() && stages[1]["timestamp"].is_string(), "{lane:#}");
     assert_eq!(lane["degraded"][0]["path"], "pipe");
-    assert!(status["snapshot_bytes"].as_u64().unwrap() > 0);
     let text = project.piton(&["status", "r"]).exits(0);
-    let text = text.says("stays on lane/P/main").says("not in its checkpoints: pipe");
-    text.says("of snapshots, of all runs");
+    text.says("kept on lane/P/main").says("not in its checkpoints: pipe");
     project.piton(&["show", "r"]).exits(0).says("snapshots take");
     assert!(project.piton(&["show", "r", "--json"]).json()["snapshot_costs"]["bytes"].is_u64());
 }
@@ -40,14 +38,14 @@ fn a_lane_that_is_held_up_says_by_what_and_how_to_go_on() {
     project.commit();
     project.write("dirt.txt", "x");
     let run = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(4);
-    let run = run.says("is blocked: 1 lane can't go on before a person acts");
+    let run = run.says(": 1 lane needs you");
     let run = run.says("P/main is blocked:").says("dirt.txt").says("next: commit or stash them");
-    run.says("; then piton resume r\n").says("or: piton resume r --seed-dirty\n");
+    run.says(", then piton resume r\n").says("or: piton resume r --seed-dirty\n");
     let status = project.piton(&["status", "r"]).exits(0).says("blocked: ").says("dirt.txt");
     status.says("next     commit or stash them");
     let lane = &project.status_json("r")["phases"][0]["lanes"][0];
-    assert!(lane["blocked"]["why"].as_str().unwrap().contains("dirt.txt"), "{lane:#}");
-    assert!(lane["blocked"]["fix"].as_str().unwrap().contains("commit"), "{lane:#}");
+    assert!(lane["blocked"]["cause"].as_str().unwrap().contains("dirt.txt"), "{lane:#}");
+    assert!(lane["blocked"]["remedies"][0].as_str().unwrap().contains("commit"), "{lane:#}");
     project.remove("dirt.txt");
     project.piton(&["resume", "r"]).exits(0);
 }

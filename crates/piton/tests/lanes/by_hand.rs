@@ -24,9 +24,9 @@ pub fn run(project: &Project) -> Output {
 
 /// Git in the worktree of a lane.
 #[track_caller]
-pub fn in_room(project: &Project, lane: &str, args: &[&str]) -> Output {
-    let room = project.root().join(".worktrees/P1").join(lane);
-    project.finish(project.command("git").args(args).current_dir(room))
+pub fn in_workspace(project: &Project, lane: &str, args: &[&str]) -> Output {
+    let workspace = project.root().join(".worktrees/P1").join(lane);
+    project.finish(project.command("git").args(args).current_dir(workspace))
 }
 
 /// Lane B, whose first of two commits conflicts with what A brought to base.
@@ -46,12 +46,12 @@ fn conflict() -> Project {
 #[test]
 fn a_rebase_under_way_in_a_lane_is_waited_for() {
     let project = conflict();
-    in_room(&project, "B", &["rebase", "main"]);
+    in_workspace(&project, "B", &["rebase", "main"]);
     fs::write(project.root().join(".worktrees/P1/B/a.txt"), "AB\n").unwrap();
-    in_room(&project, "B", &["add", "a.txt"]).exits(0);
+    in_workspace(&project, "B", &["add", "a.txt"]).exits(0);
     let said = project.piton(&["resume", "r"]).exits(4);
-    said.says("a rebase is under way").says("B rebase --continue").says("piton resume r");
-    in_room(&project, "B", &["-c", "core.editor=true", "rebase", "--continue"]).exits(0);
+    said.says("a rebase is in progress").says("B rebase --continue").says("piton resume r");
+    in_workspace(&project, "B", &["-c", "core.editor=true", "rebase", "--continue"]).exits(0);
     project.piton(&["resume", "r"]).exits(0);
     assert_eq!((&*project.read("a.txt"), &*project.read("two.txt")), ("AB\n", "two\n"));
     assert_eq!(project.git(&["log", "--format=%s", "-2", "main"]), "c2\nc1\n");
@@ -62,12 +62,12 @@ fn a_rebase_under_way_in_a_lane_is_waited_for() {
 #[test]
 fn a_cherry_pick_or_a_bisection_in_a_lane_is_waited_for_too() {
     let project = conflict();
-    in_room(&project, "B", &["cherry-pick", "main"]);
-    project.piton(&["resume", "r"]).exits(4).says("a cherry-pick is under way");
-    in_room(&project, "B", &["cherry-pick", "--abort"]).exits(0);
-    in_room(&project, "B", &["bisect", "start", "HEAD", "HEAD~2"]).exits(0);
+    in_workspace(&project, "B", &["cherry-pick", "main"]);
+    project.piton(&["resume", "r"]).exits(4).says("a cherry-pick is in progress");
+    in_workspace(&project, "B", &["cherry-pick", "--abort"]).exits(0);
+    in_workspace(&project, "B", &["bisect", "start", "HEAD", "HEAD~2"]).exits(0);
     project.piton(&["resume", "r"]).exits(4).says("B bisect reset");
-    in_room(&project, "B", &["bisect", "reset"]).exits(0);
+    in_workspace(&project, "B", &["bisect", "reset"]).exits(0);
     project.piton(&["resume", "r"]).exits(4).says("conflict with base in a.txt");
     assert_eq!(project.git(&["log", "--format=%s", "-1", "lane/P1/B"]), "c2\n");
 }
@@ -94,7 +94,7 @@ const BEGINS: &str = "echo B > a.txt; git commit -qam c1; echo two > two.txt; gi
 #[test]
 fn a_rebase_that_a_step_left_half_way_is_not_committed() {
     let project = rebasing(&[BEGINS]);
-    run(&project).exits(4).says("a rebase is under way").says("L1 rebase --abort");
+    run(&project).exits(4).says("a rebase is in progress").says("L1 rebase --abort");
     assert_eq!(project.git(&["log", "--format=%s", "-1", "lane/P1/L1"]), "c2\n");
 }
 
@@ -128,11 +128,11 @@ fn a_lane_whose_branch_a_person_left_is_not_concluded() {
         (&["switch", "-qc", "look", "main"], "look is checked out"),
     ] {
         let project = held_up();
-        in_room(&project, "L1", away).exits(0);
+        in_workspace(&project, "L1", away).exits(0);
         let refused = project.piton(&["resume", "r"]).exits(4);
         refused.says(said).says("L1 switch lane/P1/L1").says("piton resume r");
         assert_eq!(project.git(&["show", "lane/P1/L1:work.txt"]), "w\n");
-        in_room(&project, "L1", &["switch", "-q", "lane/P1/L1"]).exits(0);
+        in_workspace(&project, "L1", &["switch", "-q", "lane/P1/L1"]).exits(0);
         project.piton(&["resume", "r"]).exits(0);
         assert_eq!(project.read("work.txt"), "w\n");
     }
@@ -142,10 +142,10 @@ fn a_lane_whose_branch_a_person_left_is_not_concluded() {
 #[test]
 fn commits_on_top_of_a_lanes_own_are_taken_wherever_they_are() {
     let project = held_up();
-    in_room(&project, "L1", &["switch", "-qc", "mine"]).exits(0);
+    in_workspace(&project, "L1", &["switch", "-qc", "mine"]).exits(0);
     fs::write(project.root().join(".worktrees/P1/L1/more.txt"), "more\n").unwrap();
-    in_room(&project, "L1", &["add", "more.txt"]).exits(0);
-    in_room(&project, "L1", &["commit", "-qm", "more"]).exits(0);
+    in_workspace(&project, "L1", &["add", "more.txt"]).exits(0);
+    in_workspace(&project, "L1", &["commit", "-qm", "more"]).exits(0);
     project.piton(&["resume", "r"]).exits(0);
     assert_eq!((&*project.read("work.txt"), &*project.read("more.txt")), ("w\n", "more\n"));
 }
@@ -209,9 +209,9 @@ fn failing(isolation: &str, keys: &str) -> Project {
 
 /// What a person does after it failed, and which attempts worked.
 fn fixed(project: &Project, isolation: &str, fix: Option<&str>) -> (Output, Vec<String>) {
-    let room = if isolation == "worktree" { ".worktrees/P1/A/a.txt" } else { "a.txt" };
+    let workspace = if isolation == "worktree" { ".worktrees/P1/A/a.txt" } else { "a.txt" };
     if let Some(text) = fix {
-        project.write(room, text);
+        project.write(workspace, text);
     }
     if isolation == "in-place" {
         project.piton(&["retry", "r"]).exits(0);
@@ -230,7 +230,7 @@ fn a_fix_by_hand_is_tested_before_the_work_runs_again() {
         let project = failing(isolation, on_retry);
         run(&project).exits(1);
         let (said, ran) = fixed(&project, isolation, Some("right\n"));
-        said.exits(0).says("files changed since its test failed");
+        said.exits(0).says("files changed since the test failed");
         assert_eq!((&*project.read("a.txt"), ran), ("right\n", vec!["1".to_owned()]));
     }
 }
@@ -243,7 +243,7 @@ fn a_fix_by_hand_is_tested_first_where_a_driver_left_a_retry() {
     super::common::wait_until("the retry", || driver.stderr().contains("; retry at "));
     driver.kill();
     let (said, ran) = fixed(&project, "worktree", Some("right\n"));
-    said.exits(0).says("files changed since its test failed");
+    said.exits(0).says("files changed since the test failed");
     assert_eq!((&*project.read("a.txt"), ran.len()), ("right\n", 1));
 }
 
@@ -259,7 +259,7 @@ fn a_fix_that_fails_too_is_told_to_the_work_that_follows() {
         let context = fs::read_to_string(project.outside().join("ran.context")).unwrap();
         assert!(context.contains("Attempt 2: the test failed"), "{context}");
         let (said, ran) = fixed(&project, isolation, None);
-        said.exits(1).silent_about("files changed since its test failed");
+        said.exits(1).silent_about("files changed since the test failed");
         assert_eq!(ran, ["1", "3", "4"], "nothing was put right");
     }
 }

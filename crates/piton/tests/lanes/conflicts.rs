@@ -33,7 +33,7 @@ fn contested(first: &str, second: &str, again: &str) -> Scene {
 /// The work of `SL-2` is not in base, and its worktree is there.
 #[track_caller]
 fn not_merged(scene: &Scene, file: &str) {
-    scene.run(&[]).exits(4).says("the conflict is not settled in").says(file).says("piton resume");
+    scene.run(&[]).exits(4).says("the conflict is not resolved in").says(file).says("piton resume");
     let files = scene.project.git(&["ls-tree", "-r", "--name-only", "main"]);
     assert!(!files.contains("second.txt") && !files.contains('~'), "{files}");
     assert_eq!(scene.stage_status("SL-2", "pre_pr"), "failed");
@@ -54,10 +54,10 @@ fn a_binary_file_is_settled_when_what_lies_beside_it_is_gone() {
     let id = id.split('`').next().unwrap();
     assert_eq!(scene.project.git(&["cat-file", "blob", id]), "\0B");
     // Once more without doing anything: still not.
-    scene.resume(&[]).exits(4).says("the conflict is not settled in logo.png");
-    let room = scene.room("SL-2");
-    fs::rename(room.join("logo.png~lane"), room.join("logo.png")).unwrap();
-    fs::remove_file(room.join("logo.png~base")).unwrap();
+    scene.resume(&[]).exits(4).says("the conflict is not resolved in logo.png");
+    let workspace = scene.workspace("SL-2");
+    fs::rename(workspace.join("logo.png~lane"), workspace.join("logo.png")).unwrap();
+    fs::remove_file(workspace.join("logo.png~base")).unwrap();
     scene.resume(&[]).exits(0);
     assert_eq!(fs::read(scene.project.root().join("logo.png")).unwrap(), b"\0B");
     scene.nothing_left();
@@ -86,13 +86,13 @@ fn ignored_sides_count_too() {
 #[test]
 fn a_deleted_file_that_base_changed_is_asked_about() {
     let scene = contested("echo more >> kept.txt", "rm kept.txt", "true");
-    not_merged(&scene, "kept.txt (kept.txt~base is still there)");
+    not_merged(&scene, "kept.txt (kept.txt~base still exists)");
     let told = scene.told("seen").join("\n");
     assert!(told.contains("kept.txt (modify/delete): base has kept.txt~base"), "{told}");
     assert!(told.contains("the lane has none"), "{told}");
-    let room = scene.room("SL-2");
-    fs::remove_file(room.join("kept.txt")).unwrap();
-    fs::remove_file(room.join("kept.txt~base")).unwrap();
+    let workspace = scene.workspace("SL-2");
+    fs::remove_file(workspace.join("kept.txt")).unwrap();
+    fs::remove_file(workspace.join("kept.txt~base")).unwrap();
     scene.resume(&[]).exits(0);
     assert!(!scene.project.has("kept.txt"));
     scene.nothing_left();
@@ -102,10 +102,10 @@ fn a_deleted_file_that_base_changed_is_asked_about() {
 #[test]
 fn a_file_where_base_has_a_folder_is_asked_about() {
     let scene = contested("mkdir d; echo x > d/x", "echo file > d", "true");
-    not_merged(&scene, "d (d~lane is still there)");
-    let room = scene.room("SL-2");
-    assert_eq!(fs::read_to_string(room.join("d~lane")).unwrap(), "file\n");
-    fs::rename(room.join("d~lane"), room.join("d/file")).unwrap();
+    not_merged(&scene, "d (d~lane still exists)");
+    let workspace = scene.workspace("SL-2");
+    assert_eq!(fs::read_to_string(workspace.join("d~lane")).unwrap(), "file\n");
+    fs::rename(workspace.join("d~lane"), workspace.join("d/file")).unwrap();
     scene.resume(&[]).exits(0);
     let files = scene.project.git(&["ls-tree", "-r", "--name-only", "main", "d"]);
     assert_eq!(files, "d/file\nd/x\n");
@@ -117,9 +117,9 @@ fn a_file_where_base_has_a_folder_is_asked_about() {
 fn two_new_names_of_a_file_are_asked_about() {
     let scene = contested("mv kept.txt one.txt", "mv kept.txt two.txt", "true");
     not_merged(&scene, "one.txt~base");
-    let room = scene.room("SL-2");
+    let workspace = scene.workspace("SL-2");
     for gone in ["one.txt", "one.txt~base", "two.txt~lane"] {
-        fs::remove_file(room.join(gone)).unwrap();
+        fs::remove_file(workspace.join(gone)).unwrap();
     }
     scene.resume(&[]).exits(0);
     assert!(scene.project.has("two.txt") && !scene.project.has("one.txt"));
@@ -133,7 +133,7 @@ fn markers_that_stay_for_several_attempts_are_never_merged() {
     let text = scene.project.read(super::scene::DOCUMENT).replace("Retries: 1", "Retries: 3");
     scene.project.write(super::scene::DOCUMENT, &text);
     scene.project.commit();
-    not_merged(&scene, "kept.txt (it holds markers)");
+    not_merged(&scene, "kept.txt (it has conflict markers)");
     assert!(!scene.project.read("kept.txt").contains("<<<"));
 }
 

@@ -8,7 +8,8 @@ use super::scene::{CHECKPOINTS, DOCUMENT, LaneDoc, Scene, document, lane};
 #[track_caller]
 fn prompted(said: &super::common::Output, lane: &str, stage: &str) {
     let said = &said.stderr;
-    assert!(said.contains(&format!("{lane}: current stage: {stage}")), "{said}");
+    let stages = said.lines().find(|line| line.starts_with("current stage: ")).unwrap_or_default();
+    assert!(stages.contains(&format!("{lane} {stage}")), "{said}");
     assert!(said.contains(CHECKPOINTS), "{said}");
     assert!(said.contains(&format!("piton run {DOCUMENT} --resume --run-id ")), "{said}");
     assert!(said.contains(&format!("piton run {DOCUMENT} --rollback --run-id ")), "{said}");
@@ -33,7 +34,7 @@ fn lanes_that_go_well_reach_base_and_leave_nothing_but_their_records() {
             let record = scene.record(name, stage);
             assert_eq!(record["status"], status, "{record:#}");
             assert!(record.get("retry_attempt").is_none(), "{record:#}");
-            assert_eq!(record["worktree_path"], scene.room(name).display().to_string());
+            assert_eq!(record["worktree_path"], scene.workspace(name).display().to_string());
             assert_eq!(record["base_branch"], "main");
         }
         let tested = scene.record(name, "after_lane_tests");
@@ -102,7 +103,7 @@ fn a_failed_lane_rolls_back_by_its_hint_and_starts_over() {
     assert!(said.stderr.contains("piton run plans/phase-1.md --rollback"), "{}", said.stderr);
     assert_eq!(scene.stage_status("SL-1", "after_lane_tests"), "rolled_back");
     assert_eq!(scene.stage_status("SL-1", "after_lane_start"), "rolled_back");
-    assert!(!scene.room("SL-1").join("untracked.txt").exists(), "files are back");
+    assert!(!scene.workspace("SL-1").join("untracked.txt").exists(), "files are back");
     scene.agent("SL-1", "test ! -e SL-1-01.txt && echo right > SL-1-01.txt");
     scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
     scene.nothing_left();
@@ -213,7 +214,7 @@ fn lanes_of_a_plan_have_the_same_records() {
          isolation = \"worktree\"\n[[phase.lane.step]]\nid = \"make\"\nretries = 1\n\
          run = \"echo $PITON_ATTEMPT > made.txt\"\ntest = \"grep -q 3 made.txt\"\n",
     );
-    scene.project.piton(&["run", "plan.toml"]).exits(1).says("P1/SL-1: current stage:");
+    scene.project.piton(&["run", "plan.toml"]).exits(1).says("current stage: P1/SL-1");
     let record = scene.record("SL-1", "after_lane_tests");
     assert_eq!(record["status"], "failed", "{record:#}");
     assert_eq!(record["test_command"], "grep -q 3 made.txt");
@@ -249,8 +250,8 @@ fn a_lane_of_a_plan_waits_for_the_network_and_is_recorded() {
          [[phase.lane]]\nid = \"SL-1\"\nisolation = \"worktree\"\n[[phase.lane.step]]\n\
          id = \"fetch\"\nrun = \"test -e $PITON_ROOT/.git/net && touch got.txt || { echo connection refused; exit 9; }\"\n",
     );
-    let said = scene.project.piton(&["run", "plan.toml"]).exits(1).says("goes on at");
-    assert!(said.stderr.contains("P1/SL-1: current stage: after_lane_start (failed)"));
+    let said = scene.project.piton(&["run", "plan.toml"]).exits(1).says("continues at");
+    assert!(said.stderr.contains("current stage: P1/SL-1 after_lane_start (failed)"));
     let record = scene.record("SL-1", "after_lane_start");
     assert_eq!((&record["status"], &record["exit_code"]), (&json!("failed"), &json!(9)));
     assert!(record["last_command"].as_str().unwrap().contains("got.txt"), "{record:#}");

@@ -1,4 +1,4 @@
-//! Drivers that are killed at a chosen point of a lane's way: the next one goes on from there.
+//! Drivers that are killed at a chosen point of a lane's way: the next one continues from there.
 //!
 //! A `git` first in the PATH counts the calls of its caller that match a pattern. At the chosen one
 //! it kills the caller, before or after git has done it. So each point is met exactly, every time. It
@@ -137,10 +137,13 @@ fn edits_in_the_middle_of_a_lanes_move_go_to_base_with_it() {
 fn edits_go_to_base(pattern: &str) {
     let scene = armed(pattern, false);
     assert_eq!(piton(&scene, &["run", DOCUMENT]).code, 137, "{}", calls(&scene));
-    let room = ["SL-1", "SL-2"].map(|name| scene.room(name)).into_iter().find(|room| room.is_dir());
-    let room = room.unwrap();
-    std::fs::write(room.join("README"), "edited\n").unwrap();
-    std::fs::write(room.join("new.txt"), "new\n").unwrap();
+    let workspace = ["SL-1", "SL-2"]
+        .map(|name| scene.workspace(name))
+        .into_iter()
+        .find(|workspace| workspace.is_dir());
+    let workspace = workspace.unwrap();
+    std::fs::write(workspace.join("README"), "edited\n").unwrap();
+    std::fs::write(workspace.join("new.txt"), "new\n").unwrap();
     piton(&scene, &["resume"]).exits(0);
     assert_eq!(scene.project.read("README"), "edited\n", "{:?}", scene.subjects("main"));
     assert_eq!(scene.project.read("new.txt"), "new\n");
@@ -188,8 +191,8 @@ fn a_rollback_that_first_finishes_a_merge_says_that_base_moved() {
     arm(&scene, "piton: merge lane", true);
     assert_eq!(piton(&scene, &["run", DOCUMENT]).code, 137, "{}", calls(&scene));
     let said = piton(&scene, &["rollback", "--lane", "SL-1", "--yes"]).exits(1);
-    said.says("nothing was taken back")
-        .says("is merged now")
+    said.says("nothing was rolled back")
+        .says("was finished first")
         .says("this did happen: P1/SL-1 was merged into main")
         .silent_about("nothing was changed")
         .silent_about("everything is as before");

@@ -73,11 +73,14 @@ fn a_worktree_with_a_repository_of_its_own_in_it_stays_and_is_named() {
     let nest = "git init -q nest; cd nest; echo precious > p; git add -A; git commit -qm p";
     let project = project(&format!("run = \"echo 1 > one.txt; {nest}\""));
     let said = project.piton(&["run", "plan.toml"]).exits(0).stderr;
-    assert!(said.contains("it alone holds nest (a repository of its own)"), "{said}");
+    assert!(
+        said.contains("its worktree has the only copy of nest (a repository of its own)"),
+        "{said}"
+    );
     let kept = project.root().join(".worktrees/P1/L1/nest/p");
     assert!(project.has("one.txt") && kept.exists());
     let status = project.piton(&["status"]).exits(0).stdout;
-    assert!(status.contains("is left: what is not committed in it is nowhere else"), "{status}");
+    assert!(status.contains("is left over: only it has its uncommitted changes"), "{status}");
     let said = project.piton(&["gc", "--yes"]).exits(0).stderr;
     assert!(said.contains("then `piton gc` removes the worktree"), "{said}");
     assert!(kept.exists());
@@ -127,7 +130,7 @@ fn a_merge_that_a_step_left_undecided_is_a_conflict() {
     project.commit();
     project.git(&["switch", "-q", "main"]);
     let said = project.piton(&["run", "plan.toml"]).exits(4).stderr;
-    assert!(said.contains("not settled in a.txt (it holds markers)"), "{said}");
+    assert!(said.contains("not resolved in a.txt (it has conflict markers)"), "{said}");
     assert!(!project.has("a.txt"), "nothing of it is in base");
 }
 
@@ -195,7 +198,7 @@ fn it_is_said_which_uncommitted_files_a_lane_begins_without() {
     project.write("mine.txt", "mine\n");
     project.sh("git init -q nest && cd nest && git commit -q --allow-empty -m x").exits(0);
     let said = project.piton(&["run", "plan.toml", "--seed-dirty"]).exits(1);
-    let said = said.says("begins from main").says("without these of your uncommitted files");
+    let said = said.says("(from main ").says("without these of your uncommitted files");
     said.says("large.txt (larger").says("nest (a repository").silent_about("other.txt (");
     project.piton(&["status"]).exits(0).says("without these of your uncommitted files");
 }
@@ -208,12 +211,12 @@ fn it_is_said_where_uncommitted_changes_are_that_a_lane_began_with() {
     project.piton(&["run", "plan.toml", "--seed-dirty"]).exits(0);
     assert!(project.has("mine.txt") && project.has("one.txt"));
     let said = project.piton(&["rollback", "--yes"]).exits(0).stderr;
-    assert!(said.contains("it began with uncommitted changes of yours"), "{said}");
+    assert!(said.contains("it started with your uncommitted changes"), "{said}");
     let to = project.outside().join("to").display().to_string();
     project.piton(&["restore", "P1/L1@before_lane_start", "--to", &to]).exits(0);
     assert_eq!(fs::read_to_string(project.outside().join("to/mine.txt")).unwrap(), "mine\n");
     let said = project.piton(&["undo", "--yes"]).exits(0).stderr;
-    assert!(!said.contains("it began with uncommitted"), "they come back: {said}");
+    assert!(!said.contains("it started with your uncommitted"), "they come back: {said}");
     assert!(project.has("mine.txt"));
 }
 
@@ -230,7 +233,7 @@ fn a_lane_with_work_that_cannot_be_committed_waits_until_it_can() {
         project.git(&["config", "filter.broken.clean", "false"]);
         project.commit();
         let said = project.piton(&["run", "plan.toml"]).exits(4);
-        said.says("not all of its work can be committed").says("new.big");
+        said.says("some of its files can't be committed").says("new.big");
         assert!(project.has(".worktrees/P1/L1/new.big"));
         project.git(&["config", "filter.broken.clean", "cat"]);
         project.piton(&["resume"]).exits(0);
@@ -248,10 +251,10 @@ fn a_name_that_git_refuses_holds_the_lane_up_until_it_is_changed() {
     let said = project.piton(&["run", "plan.toml"]).exits(4);
     said.says("git~1 (git allows no such name: kept, but in no commit)")
         .says(".GIT (git allows")
-        .says("rename it");
-    let room = project.root().join(".worktrees/P1/L1");
-    fs::rename(room.join("git~1"), room.join("two.txt")).unwrap();
-    fs::remove_dir_all(room.join(".GIT")).unwrap();
+        .says("rename them");
+    let workspace = project.root().join(".worktrees/P1/L1");
+    fs::rename(workspace.join("git~1"), workspace.join("two.txt")).unwrap();
+    fs::remove_dir_all(workspace.join(".GIT")).unwrap();
     project.piton(&["resume"]).exits(0);
     assert!(project.has("one.txt") && project.has("two.txt"));
     assert_eq!(worktrees(&project), 0);
@@ -266,10 +269,10 @@ fn an_artifact_that_git_ignores_keeps_its_worktree() {
             project(&format!("run = \"{run}\"\nartifacts = [\"out/bin\", \"large.txt\"]"));
         project.write(".gitignore", "out/\n");
         project.commit();
-        let held = "it alone holds out/bin, an artifact that git ignores";
+        let held = "its worktree has the only copy of out/bin, an artifact that git ignores";
         project.piton(&["run", "plan.toml"]).exits(0).says(held);
         assert_eq!(worktrees(&project), 1);
-        let left = "out/bin, an artifact that git ignores is nowhere else";
+        let left = "only it has out/bin, an artifact that git ignores";
         project.piton(&["status"]).exits(0).says(left);
         project.piton(&["gc", "--yes"]).exits(0);
         assert_eq!(worktrees(&project), 1, "what nobody moved is not deleted");

@@ -27,7 +27,7 @@ fn merges_of_other_runs_are_waited_for_and_count_for_no_round() {
     let scene = outrun(4, "$PROGRAM run other.toml --fresh");
     let said = scene.run(&[]).exits(0).stderr;
     assert_eq!(scene.subjects("main").len(), 7, "{said}\n{:?}", scene.told("moves"));
-    assert!(said.contains("meanwhile, by another run"), "{said}");
+    assert!(said.contains("in the meantime, by another run"), "{said}");
     scene.nothing_left();
 }
 
@@ -36,9 +36,9 @@ fn merges_of_other_runs_are_waited_for_and_count_for_no_round() {
 fn the_last_round_is_not_followed_by_another_in_words() {
     let scene = outrun(9, "f=$(mktemp x.XXXXXX) && git add $f && git commit -qm x");
     let said = scene.run(&[]).exits(4).stderr;
-    let last = said.find("base moved 1 times while it was being merged; resume when").unwrap();
-    assert_eq!(said[..last].matches("meanwhile").count(), 2, "{said}");
-    assert!(!said[last..].contains("meanwhile") && !said.contains("once more"), "{said}");
+    let last = said.find("base moved 1 times while it was being merged").unwrap();
+    assert_eq!(said[..last].matches("in the meantime").count(), 2, "{said}");
+    assert!(!said[last..].contains("in the meantime") && !said.contains("once more"), "{said}");
 }
 
 /// Lost: two runs at the same time, of which one gives up.
@@ -81,7 +81,7 @@ fn a_base_that_moved_is_told_on_resume_in_status_and_at_the_merge() {
     scene.resume(&[]).exits(1).says(&format!("P1/SL-1: {words}"));
     scene.agent("SL-1", "echo x > SL-1-01.txt");
     let said = scene.resume(&[]).exits(0).stderr;
-    let merged = said.lines().find(|l| l.contains("P1/SL-1 is merged")).unwrap();
+    let merged = said.lines().find(|l| l.contains("P1/SL-1 merged into")).unwrap();
     assert!(merged.contains(&words), "{merged}");
     let notes = scene.record("SL-1", "pre_pr")["notes"].as_str().unwrap().to_owned();
     assert!(notes.contains(&words), "{notes}");

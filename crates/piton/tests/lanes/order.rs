@@ -155,11 +155,11 @@ fn a_failing_validation_after_the_last_merge_blocks_the_phase() {
 fn branches_and_folders_of_others_are_left_alone() {
     let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
     scene.project.git(&["branch", "lane/P1/SL-1"]);
-    let own = scene.room("SL-2");
+    let own = scene.workspace("SL-2");
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("mine.txt"), "mine\n").unwrap();
     let before = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
-    scene.run(&[]).exits(0).says("not ours");
+    scene.run(&[]).exits(0).says("was not created by piton");
     assert_eq!(scene.project.git(&["rev-parse", "lane/P1/SL-1"]), before);
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
     assert_eq!(std::fs::read_to_string(own.join("mine.txt")).unwrap(), "mine\n");
@@ -172,7 +172,7 @@ fn branches_and_folders_of_others_are_left_alone() {
 fn a_branch_of_the_user_above_ours_is_the_one_that_is_named() {
     let scene = Scene::of(&[lane("SL-1")]);
     scene.project.git(&["branch", "lane"]);
-    scene.run(&[]).exits(0).says("there is a branch lane, so none can be called lane/P1/SL-1");
+    scene.run(&[]).exits(0).says("there is a branch lane, so no branch can be called lane/P1/SL-1");
     assert!(scene.project.has("SL-1-01.txt"));
     assert_eq!(scene.project.git(&["branch", "--list", "lane"]).trim(), "lane");
 }
@@ -181,12 +181,12 @@ fn a_branch_of_the_user_above_ours_is_the_one_that_is_named() {
 #[test]
 fn a_worktree_of_the_user_on_our_path_is_left_alone() {
     let scene = Scene::of(&[lane("SL-1")]);
-    let room = scene.room("SL-1").display().to_string();
-    scene.project.git(&["worktree", "add", "--quiet", "-b", "lane/P1/SL-1", &room]);
-    std::fs::write(scene.room("SL-1").join("mine.txt"), "mine\n").unwrap();
+    let workspace = scene.workspace("SL-1").display().to_string();
+    scene.project.git(&["worktree", "add", "--quiet", "-b", "lane/P1/SL-1", &workspace]);
+    std::fs::write(scene.workspace("SL-1").join("mine.txt"), "mine\n").unwrap();
     scene.run(&[]).exits(0);
-    assert_eq!(scene.worktrees(), [room]);
-    assert!(scene.room("SL-1").join("mine.txt").exists());
+    assert_eq!(scene.worktrees(), [workspace]);
+    assert!(scene.workspace("SL-1").join("mine.txt").exists());
     assert!(scene.project.has("SL-1-01.txt"));
 }
 

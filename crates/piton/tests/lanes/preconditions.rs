@@ -10,7 +10,7 @@ fn refused(scene: &Scene, said: Output, what: &str, fix: &str) {
     let said = said.exits(4).says(what).says(fix);
     assert_eq!(scene.branches(), Vec::<String>::new(), "{}", said.stderr);
     assert_eq!(scene.worktrees(), Vec::<String>::new(), "{}", said.stderr);
-    assert!(!scene.room("SL-1").exists());
+    assert!(!scene.workspace("SL-1").exists());
 }
 
 /// Lost: lanes would start without what the user has not committed yet, and say nothing.
@@ -27,7 +27,7 @@ fn a_dirty_base_is_refused_by_name_until_it_is_clean() {
     let notes = record["notes"].as_str().unwrap();
     assert!(notes.contains("README"), "{record:#}");
     assert_eq!(notes.matches("--seed-dirty").count(), 1, "the way out is told once: {notes}");
-    assert!(said.stderr.contains("current stage: before_lane_start (blocked)"), "{}", said.stderr);
+    assert!(said.stderr.contains("before_lane_start (blocked)"), "{}", said.stderr);
     scene.project.commit();
     scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
     assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "ready");
@@ -113,7 +113,7 @@ fn a_merge_under_way_is_no_seed() {
     scene.project.write("README", "ours\n");
     scene.project.commit();
     scene.project.sh("git merge --quiet other");
-    scene.run(&["--seed-dirty"]).exits(4).says("under way");
+    scene.run(&["--seed-dirty"]).exits(4).says("in progress");
     assert_eq!(scene.worktrees(), Vec::<String>::new());
 }
 
@@ -161,7 +161,7 @@ fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
     let record = scene.record("SL-1", "before_lane_start");
     assert_eq!((&record["status"], &record["base_branch"]), (&"blocked".into(), &"main".into()));
     assert_eq!(scene.stage_status("SL-2", "pre_pr"), "complete");
-    assert!(!scene.room("SL-1").exists());
+    assert!(!scene.workspace("SL-1").exists());
     let text = scene.project.read(DOCUMENT);
     let text = text.replace("- [ ] IF-0-P1-AUTH", "- [x] IF-0-P1-AUTH");
     scene.project.write(DOCUMENT, &text.replace("- [ ] IF-0-P1-DATA", "- [x] IF-0-P1-DATA"));
@@ -176,13 +176,13 @@ fn an_open_gate_holds_its_lane_whatever_the_phase_is_called() {
     let gates = "## Interface Freeze Gates\n\n- [ ] IF-0-P1-AUTH: the interface\n\n";
     let first = LaneDoc { index: &["Depends on: IF-0-P1-AUTH"], ..lane("SL-1") };
     let text = document(gates, &[first], "").replace("# P1:", "# Phase 1:");
-    let scene = Scene::with(&text, "[lanes]\nworktrees = \"rooms\"");
+    let scene = Scene::with(&text, "[lanes]\nworktrees = \"workspaces\"");
     scene.run(&[]).exits(4).says("Phase-1/SL-1 is blocked: open gates: IF-0-P1-AUTH");
     assert!(!scene.project.has("SL-1-01.txt"));
     // The settings say where it will work.
     let record = scene.record("SL-1", "before_lane_start");
-    let room = scene.project.root().join("rooms/Phase-1/SL-1").display().to_string();
-    assert_eq!(record["worktree_path"], room, "{record:#}");
+    let workspace = scene.project.root().join("workspaces/Phase-1/SL-1").display().to_string();
+    assert_eq!(record["worktree_path"], workspace, "{record:#}");
     scene.project.write(DOCUMENT, &text.replace("- [ ] IF", "- [x] IF"));
     scene.resume(&[]).exits(0);
     assert!(scene.project.has("SL-1-01.txt"));
@@ -198,7 +198,7 @@ fn a_chosen_lane_names_the_lane_and_the_gate_it_waits_for() {
     second.index = &["Depends on: IF-0-P1-API"];
     let scene = Scene::with(&document(gates, &[first, second], ""), "");
     let said = scene.run(&["--lane", "SL-2", "--dry-run"]).exits(0);
-    assert!(said.stdout.contains("P1/SL-2 cannot begin: it needs P1/SL-1"), "{}", said.stdout);
+    assert!(said.stdout.contains("P1/SL-2 cannot start: it needs P1/SL-1"), "{}", said.stdout);
     let said = scene.run(&["--lane", "SL-2", "--run-id", "r"]).exits(4);
     let said = said.says("P1/SL-1").says("IF-0-P1-API").says("piton resume r --lane SL-1");
     assert!(!said.stderr.contains("skipped or rejected"), "{}", said.stderr);
@@ -243,7 +243,7 @@ fn a_dependency_that_is_not_understood_is_asked_about_once() {
     let waits = LaneDoc { index: &["Depends on: the other team"], ..lane("SL-1") };
     let scene = Scene::of(&[waits]);
     let said = scene.run(&[]).exits(3);
-    said.says("\"the other team\", which is no lane, gate or phase").says("--yes");
+    said.says("\"the other team\", which is not a lane, gate or phase").says("--yes");
     assert_eq!(scene.worktrees(), Vec::<String>::new());
     scene.agent("SL-1", "exit 1");
     scene.run(&["--yes"]).exits(1);
@@ -286,7 +286,7 @@ fn without_git_lanes_in_worktrees_are_refused() {
     assert!(!project.state_dir().exists(), "no run was made");
 }
 
-/// Lost: a run that was told its base and stopped before a lane began would go on with another.
+/// Lost: a run that was told its base and stopped before a lane began would continue with another.
 #[test]
 fn the_base_that_was_asked_for_holds_for_the_resume() {
     let scene = Scene::of(&[lane("SL-1")]);
@@ -335,7 +335,7 @@ fn a_lane_without_a_place_whose_steps_are_left_out_is_over() {
     for step in ["SL-1-01", "tests"] {
         scene.project.piton(&["retry", "r", step, "--again"]).exits(0);
     }
-    scene.resume(&["r"]).exits(0).says("is merged");
+    scene.resume(&["r"]).exits(0).says("merged into main");
     assert!(scene.project.has("SL-1-01.txt"));
     scene.project.piton(&["rollback", "r", "--yes"]).exits(0);
     skip();
@@ -356,8 +356,12 @@ fn a_phase_in_place_after_merged_lanes_runs_where_their_work_is() {
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
     project.git(&["switch", "--quiet", "other"]);
     project.piton(&["approve", "r", "P2"]).exits(0);
-    let words = "the work of P1/A is in main, and other is checked out here; `git switch main`";
-    project.piton(&["resume", "r"]).exits(4).says(words).says("piton resume r");
+    let words = "the work of P1/A is in main, but other is checked out";
+    project
+        .piton(&["resume", "r"])
+        .exits(4)
+        .says(words)
+        .says("next: `git switch main`, then piton resume r");
     assert_eq!(scene.told("ran"), Vec::<String>::new());
     // A branch that was made from there has it.
     project.git(&["switch", "--quiet", "--create", "release", "main"]);
@@ -382,7 +386,11 @@ fn a_base_that_is_not_checked_out_is_refused_where_phases_work_in_place() {
         project.git(&["switch", "--quiet", "--create", "other"]);
         std::fs::write(scene.outside("ok"), "").unwrap();
         let run = ["run", "plan.toml", "--run-id", "r", "--base", "main"];
-        project.piton(&run).exits(4).says("other is checked out here; `git switch main`");
+        project
+            .piton(&run)
+            .exits(4)
+            .says("other is checked out")
+            .says("next: `git switch main`, then ");
         assert_eq!((scene.told("ran").len(), scene.branches().len()), (0, 1));
         assert_eq!(scene.subjects("main").len(), 1);
         project.git(&["switch", "--quiet", "main"]);

@@ -89,7 +89,7 @@ fn a_lane_waits_until_base_contains_its_commit() {
     refused.says("was merged through https://forge.example/pull/").says("git revert");
     assert_eq!(scene.project.status(""), "complete");
     scene.project.git(&["revert", "--no-edit", "HEAD"]);
-    piton(&scene, &["rollback", "--yes"]).exits(0).says("has nothing of it here");
+    piton(&scene, &["rollback", "--yes"]).exits(0).says("does not have it here");
     assert_eq!(scene.project.status(""), "rolled_back");
 }
 
@@ -100,7 +100,7 @@ fn a_request_reported_as_merged_completes_but_its_branch_stays() {
     piton(&scene, &["run", DOCUMENT]).exits(3);
     std::fs::write(scene.outside("gh/merged"), "").unwrap();
     let said = piton(&scene, &["resume"]).exits(0);
-    assert!(said.stderr.contains("is removed, its branch stays"), "{}", said.stderr);
+    assert!(said.stderr.contains("its branch is kept"), "{}", said.stderr);
     assert!(said.stderr.contains("lane/P1/SL-1 stays until main contains it"), "{}", said.stderr);
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
     assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base does not contain it");
@@ -140,7 +140,7 @@ fn the_worktree_of_a_lane_merged_elsewhere_can_be_brought_back() {
     std::fs::write(scene.outside("gh/merged"), "").unwrap();
     piton(&scene, &["resume"]).exits(0);
     piton(&scene, &["undo", "--yes"]).exits(0);
-    assert!(scene.room("SL-1").join("SL-1-01.txt").exists());
+    assert!(scene.workspace("SL-1").join("SL-1-01.txt").exists());
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
 }
 
@@ -182,7 +182,7 @@ fn a_request_that_fails_is_recorded_with_head_and_target() {
     let scene = scene();
     std::fs::write(scene.outside("gh/fail"), "HTTP 403: resource not accessible").unwrap();
     let said = piton(&scene, &["run", DOCUMENT]).exits(1);
-    assert!(said.stderr.contains("P1/SL-1: current stage: pre_pr (failed)"), "{}", said.stderr);
+    assert!(said.stderr.contains("current stage: P1/SL-1 pre_pr (failed)"), "{}", said.stderr);
     let record = scene.record("SL-1", "pre_pr");
     assert_eq!(record["status"], "failed", "{record:#}");
     assert_eq!(record["target_branch"], "main");
@@ -242,7 +242,7 @@ fn a_lane_whose_request_failed_rolls_back_to_its_start() {
     let hint = scene.record("SL-1", "pre_pr")["rollback_hint"].as_str().unwrap().to_owned();
     scene.paste(&format!("{hint} --yes")).exits(0);
     assert_eq!(scene.project.git(&["rev-parse", "lane/P1/SL-1"]), base);
-    assert!(!scene.room("SL-1").join("SL-1-01.txt").exists());
+    assert!(!scene.workspace("SL-1").join("SL-1-01.txt").exists());
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "rolled_back");
     std::fs::remove_file(scene.outside("gh/fail")).unwrap();
     scene.agent("SL-1", "echo other > SL-1-01.txt");
@@ -372,7 +372,7 @@ fn a_lane_that_starts_over_does_not_begin_on_the_branch_that_was_left() {
     piton(&scene, &["rollback", "--yes"]).exits(0);
     std::fs::remove_file(scene.outside("gh/merged")).unwrap();
     let said = piton(&scene, &["resume"]).exits(3).stderr;
-    assert!(said.contains("its branch was left at"), "{said}");
+    assert!(said.contains("its branch existed at"), "{said}");
     assert!(!scene.told("home/found").contains(&"SL-1-01.txt".to_owned()));
     let kept = scene.project.git(&["for-each-ref", "--format=%(objectname)", "refs/piton"]);
     assert!(kept.contains(left.trim()), "what it held stays: {kept}");

@@ -181,18 +181,14 @@ fn a_conflict_without_retries_is_settled_by_hand() {
     let said = scene.run(&[]).exits(4).says("conflict").says("both.txt").says("piton resume");
     let failed = ["SL-1", "SL-2"].into_iter().find(|l| scene.stage_status(l, "pre_pr") == "failed");
     let failed = failed.unwrap_or_else(|| panic!("{}", said.stderr));
-    assert!(
-        said.stderr.contains(&format!("P1/{failed}: current stage: pre_pr")),
-        "{}",
-        said.stderr
-    );
+    assert!(said.stderr.contains(&format!("current stage: P1/{failed} pre_pr")), "{}", said.stderr);
     // As the hint says: settle it in the worktree and commit.
-    let room = scene.room(failed);
+    let workspace = scene.workspace(failed);
     let git = |args: &[&str]| {
-        scene.project.finish(scene.project.command("git").args(args).current_dir(&room))
+        scene.project.finish(scene.project.command("git").args(args).current_dir(&workspace))
     };
     git(&["rebase", "main"]);
-    fs::write(room.join("both.txt"), "SL-1\nSL-2\n").unwrap();
+    fs::write(workspace.join("both.txt"), "SL-1\nSL-2\n").unwrap();
     git(&["add", "both.txt"]).exits(0);
     git(&["-c", "core.editor=true", "rebase", "--continue"]).exits(0);
     scene.resume(&[]).exits(0);
@@ -206,12 +202,12 @@ fn a_conflict_settled_by_a_merge_of_base_is_taken_too() {
     let scene = at_odds(&[]);
     scene.run(&[]).exits(4);
     let failed = ["SL-1", "SL-2"].into_iter().find(|l| scene.stage_status(l, "pre_pr") == "failed");
-    let room = scene.room(failed.unwrap());
+    let workspace = scene.workspace(failed.unwrap());
     let git = |args: &[&str]| {
-        scene.project.finish(scene.project.command("git").args(args).current_dir(&room))
+        scene.project.finish(scene.project.command("git").args(args).current_dir(&workspace))
     };
     git(&["merge", "main"]);
-    fs::write(room.join("both.txt"), "merged\n").unwrap();
+    fs::write(workspace.join("both.txt"), "merged\n").unwrap();
     git(&["commit", "-q", "-a", "-m", "settled"]).exits(0);
     scene.resume(&[]).exits(0);
     assert_eq!(scene.project.read("both.txt"), "merged\n");
@@ -244,7 +240,7 @@ fn overlapping_changes_in_base_hold_the_merge_until_they_are_away() {
         "SL-1",
         &format!("echo x > SL-1-01.txt; echo theirs > README; echo mine > {root}/README"),
     );
-    scene.run(&[]).exits(4).says("README").says("P1/SL-1: current stage: pre_pr (failed)");
+    scene.run(&[]).exits(4).says("README").says("current stage: P1/SL-1 pre_pr (failed)");
     assert_eq!(scene.project.read("README"), "mine\n");
     assert_eq!(scene.subjects("main").len(), 1);
     let record = scene.record("SL-1", "pre_pr");

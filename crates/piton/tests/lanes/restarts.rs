@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::by_hand::{in_room, project, run};
+use super::by_hand::{in_workspace, project, run};
 use super::common::{PITON, Project, wait_until};
 use super::kills::{arm, calls};
 use super::scene::{DOCUMENT, Scene, lane};
 
-fn room(project: &Project, lane: &str) -> PathBuf {
+fn workspace(project: &Project, lane: &str) -> PathBuf {
     project.root().join(".worktrees/P1").join(lane)
 }
 
@@ -26,8 +26,8 @@ fn settled(between: impl FnOnce(&Project)) -> String {
     let (rebase, go_on) = (commands.next().unwrap(), commands.next().unwrap());
     assert!(rebase.ends_with("rebase main") && go_on.ends_with("rebase --continue"), "{said}");
     project.sh(&rebase);
-    fs::write(room(&project, "B").join("a.txt"), "AB\n").unwrap();
-    in_room(&project, "B", &["add", "a.txt"]).exits(0);
+    fs::write(workspace(&project, "B").join("a.txt"), "AB\n").unwrap();
+    in_workspace(&project, "B", &["add", "a.txt"]).exits(0);
     project.sh(&format!("GIT_EDITOR=true {go_on}")).exits(0);
     between(&project);
     project.piton(&["resume", "r"]).exits(0);
@@ -42,7 +42,7 @@ fn a_conflict_settled_by_hand_is_merged_after_a_restart() {
     let as_ever = settled(|_| {});
     assert_eq!(settled(Project::reboot), as_ever);
     // The same where the worktree has to be made again.
-    assert_eq!(settled(|project| fs::remove_dir_all(room(project, "B")).unwrap()), as_ever);
+    assert_eq!(settled(|project| fs::remove_dir_all(workspace(project, "B")).unwrap()), as_ever);
 }
 
 /// Lost: what a step had committed would be taken back in base.
@@ -76,7 +76,7 @@ fn waits_for_a_person() -> Project {
 #[test]
 fn what_a_person_did_in_a_lane_is_there_after_a_restart() {
     let project = waits_for_a_person();
-    let at = |name: &str| room(&project, "L").join(name);
+    let at = |name: &str| workspace(&project, "L").join(name);
     fs::write(at("a.txt"), "edited\n").unwrap();
     fs::write(at("more.txt"), "new\n").unwrap();
     fs::remove_file(at("ran.txt")).unwrap();
@@ -91,7 +91,7 @@ fn what_a_person_did_in_a_lane_is_there_after_a_restart() {
 #[test]
 fn torn_files_are_put_back_and_an_undo_brings_them_again() {
     let project = waits_for_a_person();
-    let at = |name: &str| room(&project, "L").join(name);
+    let at = |name: &str| workspace(&project, "L").join(name);
     for torn in ["a.txt", "w.txt"] {
         fs::write(at(torn), "").unwrap();
     }
@@ -112,7 +112,7 @@ fn torn_files_are_put_back_and_an_undo_brings_them_again() {
 /// A torn file, and a driver that was killed before it had put that back.
 fn killed_while_it_puts_back() -> (Scene, PathBuf) {
     let scene = Scene { project: waits_for_a_person() };
-    let torn = room(&scene.project, "L").join("w.txt");
+    let torn = workspace(&scene.project, "L").join("w.txt");
     fs::write(&torn, "").unwrap();
     scene.project.reboot();
     arm(&scene, "cat-file --batch-check", false);
@@ -152,7 +152,7 @@ fn a_worktree_that_no_snapshot_was_taken_of_is_put_back_from_its_commit() {
     assert_eq!(piton(&["run", DOCUMENT]).code, 137, "{}", calls(&scene));
     // The link by which git knows it is torn as well.
     for name in ["README", ".git"] {
-        fs::write(scene.room("SL-1").join(name), "").unwrap();
+        fs::write(scene.workspace("SL-1").join(name), "").unwrap();
     }
     scene.project.reboot();
     piton(&["resume"]).exits(0).says("README");

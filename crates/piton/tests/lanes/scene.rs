@@ -235,7 +235,7 @@ impl Scene {
     }
 
     /// The folder of a lane's worktree.
-    pub fn room(&self, lane: &str) -> PathBuf {
+    pub fn workspace(&self, lane: &str) -> PathBuf {
         self.project.root().join(".worktrees/P1").join(lane)
     }
 
@@ -247,8 +247,8 @@ impl Scene {
         assert_eq!(self.project.git(&["rev-list", "--merges", "main"]), "");
         let dirt = self.project.git(&["status", "--porcelain", "--", ".", ":!.claude", ":!plans"]);
         assert_eq!(dirt.trim(), "");
-        let rooms = std::fs::read_dir(self.project.root().join(".worktrees"));
-        let entries = rooms.into_iter().flatten().flatten().map(|e| e.path());
+        let workspaces = std::fs::read_dir(self.project.root().join(".worktrees"));
+        let entries = workspaces.into_iter().flatten().flatten().map(|e| e.path());
         let left: Vec<_> = entries.filter(|path| path.is_dir()).collect();
         assert!(left.is_empty(), "folders are left: {left:?}");
     }

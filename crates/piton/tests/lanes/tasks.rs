@@ -195,8 +195,8 @@ fn a_lane_that_waits_for_tasks_has_their_work_after_a_power_cut() {
     scene.agent("T1", "echo whole > T1.txt");
     scene.agent("T2", &waits.replace("OUT", &out));
     let mut driver = scene.project.spawn(&["run", DOCUMENT, "--task-worktrees", "auto"]);
-    let merged = scene.room("SL-1").join("T1.txt");
-    let gone = scene.room("SL-1").join("tasks/T1");
+    let merged = scene.workspace("SL-1").join("T1.txt");
+    let gone = scene.workspace("SL-1").join("tasks/T1");
     wait_until("the first task is back", || merged.exists() && !gone.exists());
     driver.kill();
     scene.project.reboot();
@@ -249,20 +249,20 @@ fn a_rollback_of_the_lane_ends_its_tasks_and_an_undo_brings_its_files_back() {
     scene.agent("T2", "touch half.txt; exit 7");
     let run = asked(&scene, "auto").exits(1);
     assert!(run.stderr.contains("P1/SL-1.T2/T2"), "{}", run.stderr);
-    let room = scene.room("SL-1");
-    assert!(room.join("T1.txt").exists() && room.join("tasks/T2/half.txt").exists());
+    let workspace = scene.workspace("SL-1");
+    assert!(workspace.join("T1.txt").exists() && workspace.join("tasks/T2/half.txt").exists());
     assert_eq!(scene.stage_status("SL-1", "after_lane_start"), "failed");
     let head = project.git(&["rev-parse", "lane/P1/SL-1"]);
     project
         .piton(&["rollback", "--lane", "SL-1.T2", "--yes"])
         .exits(2)
-        .says("goes back with its lane");
+        .says("is rolled back with its lane");
     project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
-    assert!(!room.join("T1.txt").exists() && !room.join("tasks").exists());
+    assert!(!workspace.join("T1.txt").exists() && !workspace.join("tasks").exists());
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
     assert_eq!(scene.worktrees().len(), 1);
     project.piton(&["undo", "--yes"]).exits(0);
-    assert!(room.join("T1.txt").exists());
+    assert!(workspace.join("T1.txt").exists());
     assert_eq!(project.git(&["rev-parse", "lane/P1/SL-1"]), head);
     project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
     scene.usual_agent("T2");
@@ -277,7 +277,7 @@ fn finishes_a_rollback(pattern: &str, after: bool) {
     let scene = scene(APART);
     scene.agent("T2", "echo half > half.txt; exit 7");
     asked(&scene, "on").exits(1);
-    let (branches, rooms) = (scene.branches(), scene.worktrees());
+    let (branches, workspaces) = (scene.branches(), scene.worktrees());
     arm(&scene, pattern, after);
     let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
     let killed = piton(&["rollback", "--lane", "SL-1", "--yes"]);
@@ -286,8 +286,8 @@ fn finishes_a_rollback(pattern: &str, after: bool) {
     // It is finished first, and then undone.
     let undo = piton(&["undo", "--yes"]).exits(0);
     undo.says("cut short").silent_about("made again");
-    assert_eq!((scene.branches(), scene.worktrees()), (branches, rooms), "{pattern}");
-    let half = scene.room("SL-1").join("tasks/T2/half.txt");
+    assert_eq!((scene.branches(), scene.worktrees()), (branches, workspaces), "{pattern}");
+    let half = scene.workspace("SL-1").join("tasks/T2/half.txt");
     assert_eq!(std::fs::read_to_string(half).unwrap(), "half\n");
     piton(&["undo", "--yes"]).exits(0);
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
@@ -319,8 +319,8 @@ fn what_setup_and_copy_made_is_there_again_after_an_undo() {
     scene.project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
     scene.project.piton(&["undo", "--yes"]).exits(0);
     assert_eq!(scene.project.step("P1/SL-1.T2/T2")["status"], "complete");
-    let room = scene.room("SL-1").join("tasks/T1");
-    assert_eq!(std::fs::read_to_string(room.join("local.env")).unwrap(), "local\n");
+    let workspace = scene.workspace("SL-1").join("tasks/T1");
+    assert_eq!(std::fs::read_to_string(workspace.join("local.env")).unwrap(), "local\n");
     let seen = scene.outside("seen").display().to_string();
     scene.agent("T1", &format!("cat made.log local.env half.txt > {seen}; touch T1.txt"));
     scene.project.piton(&["retry", "T1"]).exits(0);
@@ -351,7 +351,7 @@ fn a_run_goes_on_with_the_value_it_began_with() {
     asked(&scene, "auto").exits(1);
     scene.usual_agent("T2");
     let resumed = scene.run(&["--resume", "--task-worktrees", "off"]).exits(0);
-    resumed.says("goes on with --task-worktrees auto, as it began").silent_about("plan:");
+    resumed.silent_about("plan:");
     assert_eq!(scene.project.step("P1/SL-1.T1/T1")["attempts"], 1);
     scene.nothing_left();
     // The settings say it too, and the command line is stronger.

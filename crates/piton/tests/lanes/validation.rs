@@ -14,7 +14,7 @@ fn a_validation_runs_where_base_is_checked_out() {
     scene.project.git(&["branch", "rel"]);
     scene.project.git(&["checkout", "--quiet", "-b", "dev"]);
     let said = scene.run(&["--run-id", "v1", "--base", "rel"]).exits(4);
-    let words = "the validation runs on rel, and dev is checked out here; `git switch rel`, then";
+    let words = "the validation runs on rel, but dev is checked out";
     said.says(words).says("piton resume v1");
     assert_eq!(scene.told("validated"), Vec::<String>::new());
     assert_eq!(scene.subjects("rel").len(), 2);
@@ -53,7 +53,7 @@ fn a_validation_that_goes_on_looks_where_it_is() {
     scene.project.write("fixed.txt", "");
     scene.project.git(&["add", "fixed.txt"]);
     scene.project.git(&["commit", "--quiet", "-m", "fixed"]);
-    scene.resume(&[]).exits(4).says("the validation runs on main, and dev is checked out here");
+    scene.resume(&[]).exits(4).says("the validation runs on main, but dev is checked out");
     scene.project.git(&["switch", "--quiet", "main"]);
     scene.resume(&[]).exits(1).says("FIX-P1-001");
     scene.project.git(&["merge", "--quiet", "--ff-only", "dev"]);

@@ -85,7 +85,7 @@ fn the_views_of_a_complete_run_come_back_without_its_name() {
     let views = [CHECKPOINTS, ".claude/run-logs/one.jsonl", ".claude/run-reports/one.md"];
     let before = views.map(|view| scene.project.read(view));
     std::fs::remove_dir_all(scene.project.root().join(".claude")).unwrap();
-    scene.resume(&[]).exits(0).says("is complete: nothing to do");
+    scene.resume(&[]).exits(0).says("is already complete");
     assert_eq!(views.map(|view| scene.project.read(view)), before);
 }
 

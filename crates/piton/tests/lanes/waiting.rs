@@ -13,9 +13,9 @@ fn waiting() -> Scene {
 }
 
 #[track_caller]
-fn in_room(scene: &Scene, args: &[&str]) {
-    let room = scene.room("SL-1");
-    scene.project.finish(scene.project.command("git").args(args).current_dir(room)).exits(0);
+fn in_workspace(scene: &Scene, args: &[&str]) {
+    let workspace = scene.workspace("SL-1");
+    scene.project.finish(scene.project.command("git").args(args).current_dir(workspace)).exits(0);
 }
 
 /// Somebody merges the request elsewhere, as another commit perhaps.
@@ -26,35 +26,35 @@ fn merged_elsewhere(scene: &Scene) {
 /// The worktree is there, and both the run and `status` say where and why.
 #[track_caller]
 fn stays(scene: &Scene, said: &str, what: &str) {
-    let room = scene.room("SL-1");
-    let path = room.display().to_string();
-    assert!(room.is_dir(), "{said}");
+    let workspace = scene.workspace("SL-1");
+    let path = workspace.display().to_string();
+    assert!(workspace.is_dir(), "{said}");
     assert!(said.contains(&path) && said.contains(what), "{said}");
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
     let status = piton(scene, &["status", "r"]).exits(0).stdout.replace("\n    ", " ");
     assert!(status.contains("left ") && status.contains(&path), "{status}");
     piton(scene, &["gc", "--yes"]).exits(0);
-    assert!(room.is_dir());
+    assert!(workspace.is_dir());
 }
 
 /// Lost: files that a person wrote in the worktree while the request was open.
 #[test]
 fn files_that_nobody_committed_keep_the_worktree() {
     let scene = waiting();
-    let room = scene.room("SL-1");
-    fs::write(room.join("notes.txt"), "mine\n").unwrap();
-    fs::write(room.join("README"), "edited\n").unwrap();
+    let workspace = scene.workspace("SL-1");
+    fs::write(workspace.join("notes.txt"), "mine\n").unwrap();
+    fs::write(workspace.join("README"), "edited\n").unwrap();
     piton(&scene, &["resume"]).exits(3).says("README, notes.txt").says("not in its pull request");
     merged_elsewhere(&scene);
     let said = piton(&scene, &["resume"]).exits(0).stderr;
     stays(&scene, &said, "README, notes.txt");
-    assert_eq!(fs::read_to_string(room.join("notes.txt")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(workspace.join("notes.txt")).unwrap(), "mine\n");
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
     // Moved away, it goes as always.
-    fs::remove_file(room.join("notes.txt")).unwrap();
-    in_room(&scene, &["checkout", "--quiet", "--", "README"]);
+    fs::remove_file(workspace.join("notes.txt")).unwrap();
+    in_workspace(&scene, &["checkout", "--quiet", "--", "README"]);
     piton(&scene, &["gc", "--yes"]).exits(0);
-    assert!(!room.exists());
+    assert!(!workspace.exists());
     scene.project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
     piton(&scene, &["gc", "--yes"]).exits(0);
     scene.nothing_left();
@@ -64,9 +64,9 @@ fn files_that_nobody_committed_keep_the_worktree() {
 #[test]
 fn commits_that_base_does_not_have_keep_the_worktree() {
     let scene = waiting();
-    fs::write(scene.room("SL-1").join("more.txt"), "more\n").unwrap();
-    in_room(&scene, &["add", "more.txt"]);
-    in_room(&scene, &["commit", "--quiet", "-m", "more"]);
+    fs::write(scene.workspace("SL-1").join("more.txt"), "more\n").unwrap();
+    in_workspace(&scene, &["add", "more.txt"]);
+    in_workspace(&scene, &["commit", "--quiet", "-m", "more"]);
     piton(&scene, &["resume"]).exits(3).says("commits").says("not in its pull request");
     merged_elsewhere(&scene);
     let said = piton(&scene, &["resume"]).exits(0).stderr;
@@ -80,8 +80,8 @@ fn commits_that_base_does_not_have_keep_the_worktree() {
 #[test]
 fn commits_on_no_branch_keep_the_worktree() {
     let scene = waiting();
-    in_room(&scene, &["checkout", "--quiet", "--detach"]);
-    in_room(&scene, &["commit", "--quiet", "--allow-empty", "-m", "more"]);
+    in_workspace(&scene, &["checkout", "--quiet", "--detach"]);
+    in_workspace(&scene, &["commit", "--quiet", "--allow-empty", "-m", "more"]);
     merged_elsewhere(&scene);
     let said = piton(&scene, &["resume"]).exits(0).stderr;
     stays(&scene, &said, "commits");
@@ -91,9 +91,9 @@ fn commits_on_no_branch_keep_the_worktree() {
 #[test]
 fn commits_that_base_has_keep_nothing() {
     let scene = waiting();
-    fs::write(scene.room("SL-1").join("more.txt"), "more\n").unwrap();
-    in_room(&scene, &["add", "more.txt"]);
-    in_room(&scene, &["commit", "--quiet", "-m", "more"]);
+    fs::write(scene.workspace("SL-1").join("more.txt"), "more\n").unwrap();
+    in_workspace(&scene, &["add", "more.txt"]);
+    in_workspace(&scene, &["commit", "--quiet", "-m", "more"]);
     scene.project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
     piton(&scene, &["resume"]).exits(0);
     assert!(scene.project.has("more.txt"));

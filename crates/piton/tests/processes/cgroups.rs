@@ -76,7 +76,7 @@ fn a_kept_daemon_that_hides_stays_and_gc_removes_its_group() {
     project.piton(&["approve", "Q"]).exits(0);
     project.piton(&["resume"]).exits(0).silent_about("sleep");
     assert!(lives(pid) && project.has("on.txt"));
-    project.piton(&["doctor"]).exits(0).says("all is well");
+    project.piton(&["doctor"]).exits(0).says("no problems found");
     assert_eq!(project.cgroups().len(), 1);
     kill(pid, Signal::KILL);
     wait_until("it is dead", || !lives(pid));

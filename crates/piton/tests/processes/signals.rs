@@ -1,5 +1,7 @@
 //! Signals to the driver: what finishes, what is ended, what is said, which exit code.
 
+use piton_core::Event;
+
 use super::common::{Project, Signal, kill, wait_until};
 use super::{RUN, UNTIL_GO, attempts, outcomes, two_steps};
 
@@ -17,7 +19,7 @@ fn ctrl_c_once_lets_running_steps_finish() {
     let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
     project.wait_for("begun-1");
     driver.signal(Signal::INT);
-    wait_until("it says so", || driver.stderr().contains("1 running step may finish"));
+    wait_until("it says so", || driver.stderr().contains("waiting for 1 running step"));
     project.write("go", "");
     driver.wait().exits(130).says("next: piton resume r");
     assert_eq!(project.lines("ran.txt"), ["s"], "the step finished, nothing new started");
@@ -34,7 +36,7 @@ fn ctrl_c_twice_ends_the_steps() {
     let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
     project.wait_for("begun-1");
     driver.signal(Signal::INT);
-    wait_until("the first is taken", || driver.stderr().contains("may finish"));
+    wait_until("the first is taken", || driver.stderr().contains("waiting for 1 running step"));
     driver.signal(Signal::INT);
     driver.wait().exits(130).says("next: piton resume r");
     assert_eq!(outcomes(&project), ["interrupted"]);
@@ -71,7 +73,7 @@ fn a_run_that_completes_while_it_stops_is_complete() {
     let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
     project.wait_for("begun-1");
     driver.signal(Signal::INT);
-    wait_until("it says so", || driver.stderr().contains("may finish"));
+    wait_until("it says so", || driver.stderr().contains("waiting for 1 running step"));
     project.write("go", "");
     driver.wait().exits(0);
     assert_eq!(project.status(RUN), "complete");
@@ -111,7 +113,8 @@ fn ctrl_c_ends_the_waiting_for_a_keeper_on_its_way_out() {
         || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("received a signal"));
     wait_until("the keeper is on its way out", told);
     let waiting = project.spawn(&["resume", RUN]);
-    wait_until("it drives", || waiting.stderr().contains("driven by process"));
+    let attached = |event: &Event| matches!(event, Event::DriverAttached(_));
+    wait_until("it drives", || project.events(RUN).iter().filter(|e| attached(e)).count() == 2);
     waiting.signal(Signal::INT);
     waiting.wait().exits(130).says("error[interrupted]").says("piton resume");
     project.write("go", "");

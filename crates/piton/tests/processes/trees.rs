@@ -19,7 +19,7 @@ fn a_daemon_lives_for_the_steps_after_it_and_is_ended_with_the_run() {
     let after = "kill -0 $(cat pid) && echo there >> ran.txt";
     let plan = two_steps(daemon, "").replace("echo after >> ran.txt", after);
     let project = Project::with_plan(&plan);
-    run(&project).exits(0).says("ended what steps had left running: sleep (");
+    run(&project).exits(0).says("ended processes that steps left running: sleep (");
     assert_eq!(project.lines("ran.txt"), ["there"]);
     project.wait_quiet();
 }
@@ -32,7 +32,7 @@ fn a_daemon_that_is_kept_stays() {
     wait_until("the keeper is gone", || project.keepers().is_empty());
     let left = daemons(&project);
     assert_eq!(left.len(), 1, "{left:?}");
-    project.piton(&["doctor"]).exits(0).says("all is well");
+    project.piton(&["doctor"]).exits(0).says("no problems found");
     kill(left[0].pid, Signal::KILL);
     project.wait_quiet();
 }

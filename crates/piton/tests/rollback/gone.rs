@@ -35,7 +35,7 @@ fn failed() -> Project {
 fn a_worktree_that_is_gone_is_made_again() {
     let project = failed();
     project.piton(&["retry", "P/A/two"]).exits(0);
-    project.piton(&["resume"]).exits(0).says("its worktree was gone; it is made again");
+    project.piton(&["resume"]).exits(0).says("its worktree was deleted; it was created again");
     assert_eq!(project.read("one.txt"), "one\nmore\n");
     assert!(project.has("two.txt"));
     let setups = fs::read_to_string(project.outside().join("home/setups")).unwrap();
@@ -47,13 +47,13 @@ fn a_worktree_that_is_gone_is_made_again() {
 #[test]
 fn a_lane_whose_worktree_is_gone_goes_back() {
     let project = failed();
-    let room = project.root().join(".worktrees/P/A");
-    project.piton(&["rollback", "--to", "P/A/one#1", "--dry-run"]).exits(0).says("comes back");
-    assert!(!room.exists());
+    let workspace = project.root().join(".worktrees/P/A");
+    project.piton(&["rollback", "--to", "P/A/one#1", "--dry-run"]).exits(0).says("is restored");
+    assert!(!workspace.exists());
     project.piton(&["rollback", "--to", "P/A/one#1", "--yes"]).exits(0);
-    assert_eq!(fs::read_to_string(room.join("one.txt")).unwrap(), "one\nmore\n");
+    assert_eq!(fs::read_to_string(workspace.join("one.txt")).unwrap(), "one\nmore\n");
     project.piton(&["rollback", "--yes"]).exits(0);
-    assert!(!room.join("one.txt").exists());
+    assert!(!workspace.join("one.txt").exists());
     project.piton(&["resume"]).exits(0);
     assert_eq!(project.read("one.txt"), "one\nmore\n");
 }

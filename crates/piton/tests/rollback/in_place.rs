@@ -173,8 +173,8 @@ fn the_way_on_is_told() {
     let project = project();
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
     let said = project.piton(&["run", "plan.toml", "--rollback", "--run-id", "r", "--yes"]);
-    let said = said.exits(0).says("current stage").says("checkpoint").says("piton resume r");
-    said.says("piton rollback r --to before_lane_start").says("piton undo r");
+    let said = said.exits(0).says("rolled back P/L to before_lane_start");
+    said.says("next: piton resume r").says("undo: piton undo r");
     let json = project.piton(&["undo", "r", "--json", "--yes"]).exits(0);
     assert!(json.stdout.contains("\"undone\""), "{json:?}");
     let json = project.piton(&["rollback", "r", "--json", "--yes"]).exits(0);
@@ -224,7 +224,7 @@ fn lanes_that_share_a_folder_go_back_together() {
     let start = tree(project.root());
     project.piton(&["run", "plan.toml", "--jobs", "1"]).exits(1);
     let args = ["rollback", "--lane", "A", "--yes"];
-    project.piton(&args).exits(2).says("shared-folder").says("P/B").says("only together");
+    project.piton(&args).exits(2).says("shared-folder").says("P/B").says("rolled back together");
     project.piton(&["rollback", "--yes"]).exits(0);
     same(&tree(project.root()), &start);
     fs::write(project.outside().join("home/ok"), "").unwrap();
@@ -271,7 +271,7 @@ fn a_run_that_is_driven_ends_before_it_is_rolled_back() {
     assert!(plan["driven_by"].as_str().unwrap().contains("process"), "{plan}");
     project.piton(&["rollback", "r"]).exits(3).says("is driven by process").says("--yes");
     assert!(project.has("begun.txt"));
-    project.piton(&["rollback", "r", "--yes"]).exits(0).says("it ends first");
+    project.piton(&["rollback", "r", "--yes"]).exits(0).says("which is ended first");
     driver.wait().exits(5);
     same(&tree(project.root()), &start);
     wait_until("the step is gone", || project.processes().is_empty());

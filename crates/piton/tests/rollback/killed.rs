@@ -80,10 +80,10 @@ pub fn killed_at(project: &Project, call: u32, args: &[&str]) -> (Output, bool) 
 
 /// All that a rollback may change.
 fn world(project: &Project) -> (Tree, Tree, String) {
-    let room = project.root().join(".worktrees/P/A");
-    let room = if room.is_dir() { tree(&room) } else { Tree::new() };
+    let workspace = project.root().join(".worktrees/P/A");
+    let workspace = if workspace.is_dir() { tree(&workspace) } else { Tree::new() };
     let refs = project.git(&["for-each-ref", "--format=%(refname) %(tree)", "refs/heads"]);
-    (tree(project.root()), room, refs)
+    (tree(project.root()), workspace, refs)
 }
 
 /// Kills `rollback` and `undo` at each of their calls of git, in turn.
@@ -201,17 +201,20 @@ fn while_a_removed_worktree_comes_back() {
     }
     project.commit();
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
-    let room = project.root().join(".worktrees/P/B");
+    let workspace = project.root().join(".worktrees/P/B");
     for _ in 0..3 {
         let mut undo = project.spawn(&["undo", "r", "--yes"]);
-        wait_until("the worktree is begun", || room.join(".git").exists());
+        wait_until("the worktree is begun", || workspace.join(".git").exists());
         undo.kill();
         project.kill_all();
         project.piton(&["resume", "r"]).exits(0);
-        assert_eq!(fs::read_dir(&room).unwrap().count(), 304, "all files and the link");
-        assert_eq!(project.git(&["-C", &room.display().to_string(), "status", "--porcelain"]), "");
+        assert_eq!(fs::read_dir(&workspace).unwrap().count(), 304, "all files and the link");
+        assert_eq!(
+            project.git(&["-C", &workspace.display().to_string(), "status", "--porcelain"]),
+            ""
+        );
         project.piton(&["undo", "r", "--yes"]).exits(0);
-        assert!(!room.exists());
+        assert!(!workspace.exists());
     }
 }
 

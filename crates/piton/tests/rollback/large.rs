@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::Project;
-use crate::killed::{git_that_kills, killed_at};
 use crate::tree::{same, tree};
 
 /// A repository with a limit that one file exceeds, and one lane.
@@ -76,129 +75,27 @@ fn a_reset_leaves_what_steps_before_did_to_large_files() {
     assert!(project.read("own.txt").ends_with("200\n"));
 }
 
-/// If this fails, a lane that starts over begins with large files of the attempt that was taken back.
+/// If this fails, a rollback replaces a large file that nothing can bring back, or a lane that starts
+/// over begins with large files of the attempt that was rolled back.
 #[test]
-fn a_rollback_to_the_start_takes_large_files_back() {
+fn a_rollback_refuses_to_replace_large_files_and_restores_those_of_git() {
     let run =
         format!("test -e $HOME/ok || {{ {SPOIL}; rm piton.toml; exit 1; }}; echo w > work.txt");
     let project = project(&format!("test = \"true\"\nrun = \"{run}\""));
     project.piton(&["run", "plan.toml"]).exits(1);
+    let workspace = project.root().join(".worktrees/P/A");
+    let before = tree(&workspace);
+    project.piton(&["rollback", "--dry-run"]).exits(1).says("too large for a snapshot");
+    project.piton(&["rollback", "--yes"]).exits(1).says("new.txt");
+    same(&tree(&workspace), &before);
+    for name in ["large.txt", "new.txt", "small.txt"] {
+        fs::remove_file(workspace.join(name)).unwrap();
+    }
     project.piton(&["rollback", "--yes"]).exits(0);
-    let room = project.root().join(".worktrees/P/A");
-    assert_eq!(fs::read_to_string(room.join("large.txt")).unwrap(), "large\n".repeat(100));
-    assert_eq!(fs::read_to_string(room.join("small.txt")).unwrap(), "small\n");
-    assert!(!room.join("new.txt").exists());
-    assert_eq!(named(&project.state_dir(), "new.txt").len(), 1);
+    assert_eq!(fs::read_to_string(workspace.join("large.txt")).unwrap(), "large\n".repeat(100));
+    assert_eq!(fs::read_to_string(workspace.join("small.txt")).unwrap(), "small\n");
+    assert!(!workspace.join("new.txt").exists());
     fs::write(project.outside().join("home/ok"), "").unwrap();
     project.piton(&["resume"]).exits(0);
     assert_eq!(changed(&project), "A\twork.txt");
-}
-
-/// If this fails, an undo leaves large files of a lane's worktree in the run's folder.
-#[test]
-fn an_undo_brings_large_files_back_that_a_rollback_set_aside() {
-    let run = format!("{SPOIL}; seq 500 > deep; exit 1");
-    let project = project(&format!("run = \"{run}\""));
-    project.piton(&["run", "plan.toml"]).exits(1);
-    let room = project.root().join(".worktrees/P/A");
-    let before = tree(&room);
-    project.piton(&["rollback", "--yes"]).exits(0);
-    let back = tree(&room);
-    assert_ne!(before, back);
-    project.piton(&["rollback", "--yes"]).exits(0).says("nothing to roll back");
-    let said = project.piton(&["undo", "--dry-run"]).exits(0);
-    said.says("new.txt (comes back from").silent_about("stays away");
-    for _ in 0..2 {
-        project.piton(&["undo", "--yes"]).exits(0);
-        same(&tree(&room), &before);
-        project.piton(&["undo", "--yes"]).exits(0);
-        same(&tree(&room), &back);
-    }
-    // What was made since is kept too.
-    fs::write(room.join("new.txt"), "since\n".repeat(200)).unwrap();
-    let since = tree(&room);
-    project.piton(&["undo", "--yes"]).exits(0);
-    same(&tree(&room), &before);
-    project.piton(&["undo", "--yes"]).exits(0);
-    same(&tree(&room), &since);
-}
-
-/// If this fails, an undo moves a file away that lies behind a link, outside of the worktree.
-#[test]
-fn what_lies_behind_a_link_is_left_alone() {
-    let project = project("run = \"mkdir -p cache; seq 700 > cache/model.bin; exit 1\"");
-    project.piton(&["run", "plan.toml"]).exits(1);
-    let room = project.root().join(".worktrees/P/A");
-    project.piton(&["rollback", "--yes"]).exits(0);
-    let shared = project.outside().join("shared");
-    fs::create_dir_all(&shared).unwrap();
-    fs::write(shared.join("model.bin"), "shared\n".repeat(200)).unwrap();
-    let _ = fs::remove_dir(room.join("cache"));
-    std::os::unix::fs::symlink(&shared, room.join("cache")).unwrap();
-    let undone = project.piton(&["undo", "--yes"]);
-    let there = fs::read_to_string(shared.join("model.bin")).unwrap();
-    assert_eq!(there, "shared\n".repeat(200), "{undone:?}");
-    if undone.code == 0 {
-        let own = fs::read_to_string(room.join("cache/model.bin")).unwrap();
-        assert!(own.ends_with("700\n") && !room.join("cache").is_symlink(), "{undone:?}");
-    }
-}
-
-/// If this fails, a large file that git has is deleted because what was set aside is gone.
-#[test]
-fn what_was_set_aside_and_is_gone_refuses_the_undo() {
-    let project = project("run = \"echo junk >> large.txt; exit 1\"");
-    project.piton(&["run", "plan.toml"]).exits(1);
-    let room = project.root().join(".worktrees/P/A");
-    project.piton(&["rollback", "--yes"]).exits(0);
-    project.piton(&["undo", "--yes"]).exits(0);
-    let before = tree(&room);
-    for held in named(&project.state_dir(), "large.txt") {
-        fs::remove_file(held).unwrap();
-    }
-    project.piton(&["undo", "--dry-run"]).exits(1).says("is not there any more");
-    project.piton(&["undo", "--yes"]).exits(1).says("is not there any more");
-    same(&tree(&room), &before);
-}
-
-/// If this fails, a rollback or undo that is killed loses a large file.
-#[test]
-fn killed_anywhere_large_files_are_where_they_belong() {
-    let project = project(&format!("run = \"{SPOIL}; exit 1\""));
-    git_that_kills(&project);
-    project.piton(&["run", "plan.toml"]).exits(1);
-    let room = project.root().join(".worktrees/P/A");
-    let before = tree(&room);
-    project.piton(&["rollback", "--yes"]).exits(0);
-    let back = tree(&room);
-    project.piton(&["undo", "--yes"]).exits(0);
-    let mut meanwhile = 0;
-    for call in (2..).step_by(13) {
-        let (said, killed) = killed_at(&project, call, &["rollback", "--yes"]);
-        if !killed {
-            said.exits(0);
-            assert!(call > 9, "only {call} calls");
-            let kept = named(&project.state_dir(), "new.txt").into_iter();
-            let kept = kept.filter(|p| fs::read_to_string(p).unwrap().starts_with("meanwhile"));
-            assert!(meanwhile > 0, "nobody wrote in between");
-            assert_eq!(kept.count(), meanwhile);
-            return;
-        }
-        project.kill_all();
-        project.piton(&["rollback", "--yes"]).exits(0);
-        same(&tree(&room), &back);
-        killed_at(&project, call, &["undo", "--yes"]);
-        project.kill_all();
-        if !room.join("new.txt").exists() && call % 2 == 0 {
-            // Nobody knows of what is written now.
-            fs::write(room.join("new.txt"), "meanwhile\n".repeat(100)).unwrap();
-            meanwhile += 1;
-        }
-        let mut tries = 0;
-        while tree(&room) != before {
-            tries += 1;
-            assert!(tries < 4, "killed at call {call}");
-            project.piton(&["undo", "--yes"]).exits(0);
-        }
-    }
 }

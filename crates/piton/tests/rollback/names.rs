@@ -30,7 +30,7 @@ fn ran(plan: &str) -> Project {
     project
 }
 
-fn room(project: &Project, lane: &str) -> PathBuf {
+fn workspace(project: &Project, lane: &str) -> PathBuf {
     project.root().join(".worktrees/P1").join(lane)
 }
 
@@ -86,7 +86,7 @@ fn what_a_name_could_mean_and_what_there_is_are_told() {
     let said = project.piton(&["rollback", "--to", "P1/other/work#9", "--yes"]).exits(2);
     said.says("no checkpoint `P1/other/work#9`").says("P1/other/work#1");
     let said = project.piton(&["rollback", "--lane", "keep", "--to", "P1/other@after_lane_start"]);
-    said.exits(2).says("is not a checkpoint of lane keep").says("leave `--lane` out");
+    said.exits(2).says("is not a checkpoint of lane keep").says("leave out `--lane`");
     let said = project.piton(&["show", "retry_attempt", "--lane", "other"]).exits(2);
     said.says("no checkpoint `retry_attempt` of other").says("P1/other@after_lane_start");
 }
@@ -95,9 +95,9 @@ fn what_a_name_could_mean_and_what_there_is_are_told() {
 #[test]
 fn checkpoints_of_a_merged_lane_are_known_without_its_worktree() {
     let project = ran(MERGED);
-    assert!(!room(&project, "A").exists());
+    assert!(!workspace(&project, "A").exists());
     let said = project.piton(&["diff", "P1/A@before_lane_start", "--stat"]).exits(0);
-    said.says("a.txt").says("`now` is the project");
+    said.says("a.txt").says("`now` means the project");
     project.piton(&["diff", "P1/A@pre_pr", "--stat"]).exits(0);
     project.piton(&["show", "P1/A@pre_pr"]).exits(0);
     project.piton(&["restore", "P1/A@pre_pr", "--yes"]).exits(2).says("--to DIR");
@@ -117,7 +117,7 @@ fn a_lane_that_goes_back_to_an_attempt_goes_with_its_branch() {
         let args = ["rollback", "--lane", "keep", "--to", to, "--yes"];
         project.piton(&args).exits(0).says("branch  lane/P1/keep from");
         assert_eq!(log(&project, "lane/P1/keep")[..1], first, "{to}");
-        let dir = room(&project, "keep");
+        let dir = workspace(&project, "keep");
         assert_eq!(project.git(&["-C", dir.to_str().unwrap(), "status", "--porcelain"]), "");
         // Nothing of it is lost, whatever git tidies up.
         project.git(&["reflog", "expire", "--expire=now", "--all"]);
@@ -158,7 +158,7 @@ fn the_top_of_the_work_tree_is_all_of_it_and_a_dry_run_writes_no_folder() {
     project.piton(&["run", "plan.toml"]).exits(0);
     let to = project.outside().join("to").display().to_string();
     let said = project.piton(&["restore", "before_lane_start", "--to", &to, "--dry-run"]).exits(0);
-    said.says("2 files of P1/main@before_lane_start would be put into");
+    said.says("would write 2 files of P1/main@before_lane_start to");
     assert!(!project.outside().join("to").exists());
     for all in [".", "./", ""] {
         project.piton(&["restore", "before_lane_start", all, "--yes"]).exits(0);

@@ -219,7 +219,7 @@ fn no_commit_yet() {
     let project = project(IN_PLACE);
     works_in_place(&project);
     project.write("plan.toml", WORKTREE);
-    refused(project.piton(&["run", "plan.toml", "--fresh", "--yes"]), "no commit yet");
+    refused(project.piton(&["run", "plan.toml", "--fresh", "--yes"]), "has no commits");
 }
 
 /// A command without an identity in the environment; the machine's name is no identity either.

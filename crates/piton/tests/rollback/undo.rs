@@ -40,7 +40,7 @@ fn main(project: &Project) -> String {
     project.git(&["rev-parse", "main"]).trim().to_owned()
 }
 
-fn room(project: &Project, lane: &str) -> PathBuf {
+fn workspace(project: &Project, lane: &str) -> PathBuf {
     project.root().join(".worktrees/P").join(lane)
 }
 
@@ -171,9 +171,9 @@ fn the_other_acts_go_back_and_forth() {
     let project = merged();
     for _ in 0..2 {
         project.piton(&["undo", "--yes"]).exits(0).says("removal of the worktree of P/B");
-        assert!(room(&project, "B").join("b.txt").exists());
+        assert!(workspace(&project, "B").join("b.txt").exists());
         project.piton(&["undo", "--yes"]).exits(0);
-        assert!(!room(&project, "B").exists(), "it goes at once");
+        assert!(!workspace(&project, "B").exists(), "it goes at once");
         assert_eq!(project.git(&["worktree", "list"]).lines().count(), 1);
     }
 }

@@ -86,7 +86,7 @@ fn a_resumed_run_says_what_it_compared_and_saved() {
     let output = project.piton(&["resume", "r", "--json"]).exits(0);
     let lines = lines(&output);
     assert_eq!(lines[0]["resume"]["run_id"], "r");
-    assert_eq!(lines[0]["resume"]["next"], json!(["Q/main/work"]));
+    assert_eq!(lines[0]["resume"]["differences"], json!([]));
     let summary = &lines.last().unwrap()["summary"];
     assert_eq!(summary["finished_before"], 1, "{summary}");
 }

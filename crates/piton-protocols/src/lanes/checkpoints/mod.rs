@@ -1,19 +1,17 @@
 //! `checkpoints.json`: the records of all runs, of ours and of other tools.
 //!
-//! An array of objects, one per run, phase, lane and stage. Reading keeps what it does not know;
-//! writing replaces our own records and leaves the bytes of all others alone. Which records are
-//! ours is the caller's knowledge.
+//! An array of objects, one per run, phase, lane and stage. Reading keeps unknown fields and words;
+//! writing replaces our own records and keeps the bytes of all others. The caller knows which records
+//! are ours.
 
-mod book;
 mod record;
 mod update;
 
 #[cfg(test)]
 mod tests;
 
-pub use book::{Book, Updated};
 pub use record::{Key, Record, Stage, Status};
-pub use update::{OwnRecord, update};
+pub use update::{OwnRecord, Updated, update};
 
 use std::collections::BTreeMap;
 
@@ -22,10 +20,10 @@ use serde_json::value::RawValue;
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::sink::Sink;
 
-/// Largest file of records: tens of thousands of runs, and what is larger is another file.
+/// Largest file: tens of thousands of runs; a larger one is the wrong file.
 pub const CHECKPOINTS_BYTES_MAX: usize = 64 << 20;
 
-/// Reads the records; a file of no bytes has none. A file that is no array is refused as a whole.
+/// Reads the records; an empty file has none. A file that is not an array is refused.
 pub fn read(file: &str, text: &str) -> Result<Vec<Record>, Box<Diagnostic>> {
     Ok(records(text, &elements(file, text)?))
 }
@@ -40,7 +38,7 @@ fn records(text: &str, elements: &[(usize, &str)]) -> Vec<Record> {
     elements.iter().map(&mut read).collect()
 }
 
-/// Reads whatever the file says, and everything that is wrong with it.
+/// Reads as much of the file as possible, and all its problems.
 pub fn inspect(file: &str, text: &str) -> (Vec<Record>, Vec<Diagnostic>) {
     let records = match read(file, text) {
         Ok(records) => records,
@@ -139,6 +137,6 @@ fn problem(
     let mut sink = Sink::new(file, text);
     let at = at.min(text.len());
     sink.error(code, &(at..at), message, hint);
-    // One was put in, so one comes out.
+    // The sink has exactly one problem.
     sink.finish().swap_remove(0)
 }

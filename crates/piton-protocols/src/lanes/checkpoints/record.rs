@@ -1,6 +1,6 @@
-//! One record of `checkpoints.json`: typed where it is known, and every field as it was written.
+//! One record of `checkpoints.json`: the known fields typed, and every field as it was written.
 //!
-//! Numbers may be texts and texts numbers; unknown stages and statuses keep their word.
+//! Numbers may be strings and strings numbers; unknown stages and statuses are kept.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,34 +11,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::time;
-
-macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$doc])* $variant,)+
-            /// A word this version does not know; kept as it is.
-            Unknown(String),
-        }
-        impl $name {
-            /// Reads a word.
-            pub fn read(word: &str) -> Self {
-                match word {
-                    $($word => Self::$variant,)+
-                    other => Self::Unknown(other.to_owned()),
-                }
-            }
-            /// The word as it is written.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $(Self::$variant => $word,)+
-                    Self::Unknown(word) => word,
-                }
-            }
-        }
-    };
-}
 
 words! {
     /// How far a lane came.
@@ -57,11 +29,11 @@ words! {
 }
 
 words! {
-    /// How it stands at a stage.
+    /// The status of a stage.
     Status {
-        /// May go on.
+        /// It can continue.
         Ready = "ready",
-        /// At it.
+        /// It is being worked on.
         InProgress = "in_progress",
         /// Failed.
         Failed = "failed",
@@ -88,7 +60,7 @@ impl From<piton_core::lane::StageStatus> for Status {
     }
 }
 
-/// What names a record: run, phase, lane and stage.
+/// The key of a record: run, phase, lane and stage.
 pub type Key<'r> = (&'r str, &'r str, &'r str, &'r str);
 
 /// Fields that every reader needs.
@@ -101,15 +73,15 @@ pub struct Record {
     pub run_id: String,
     /// The phase.
     pub phase: String,
-    /// The lane; `-` for the phase as a whole.
+    /// The lane; `-` for the phase itself.
     pub lane: String,
     /// How far it came.
     pub stage: Stage,
-    /// How it stands there.
+    /// The status of that stage.
     pub status: Status,
     /// When it was written, as written.
     pub timestamp: String,
-    /// The same as a time, where it is one.
+    /// The same as a time, if it is valid.
     pub at: Option<Timestamp>,
     /// Its line, from 1.
     pub line: usize,
@@ -120,7 +92,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads one element of the array; one that is no object has no fields.
+    /// Reads one element of the array; one that is not an object has no fields.
     pub(super) fn read(line: usize, start: usize, raw: &str) -> Self {
         let fields = fields(raw);
         let field = |name: &str| text_of(&fields, name).unwrap_or_default();
@@ -139,7 +111,7 @@ impl Record {
         }
     }
 
-    /// What names a record: run, phase, lane and stage.
+    /// The key of a record: run, phase, lane and stage.
     pub fn key(&self) -> Key<'_> {
         (&self.run_id, &self.phase, &self.lane, self.stage.as_str())
     }
@@ -209,7 +181,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// The fields of an object in their order; none where it is no object.
+/// The fields of an object in their order; empty if it is not an object.
 pub(super) fn fields(raw: &str) -> Vec<(String, String)> {
     struct Fields;
     impl<'de> Visitor<'de> for Fields {

@@ -7,6 +7,14 @@ use piton_core::Timestamp;
 use super::*;
 use piton_formats::diagnostic::Severity;
 
+fn update(
+    file: &str,
+    text: Option<&str>,
+    ours: &[OwnRecord],
+) -> Result<String, Box<piton_formats::Diagnostic>> {
+    super::update(file, text, ours).map(|made| made.text)
+}
+
 fn own(lane: &str, stage: Stage, status: Status, at: i64) -> OwnRecord {
     OwnRecord {
         run_id: "P1-20251227-103000".to_owned(),

@@ -1,9 +1,8 @@
 //! Writes our records into `checkpoints.json` and leaves everything else as it is.
 //!
 //! The text between and within other records stays byte for byte, and so do their places. Our own
-//! stand in the order they are given in, whatever the order they came to be in: with no file and the
-//! same records, the same bytes come out, so the file can be rebuilt. Fields that people added to a
-//! record of ours follow ours.
+//! records are in the order of the arguments: the same records always give the same bytes, so the file
+//! can be rebuilt. Fields that people added to one of our records follow our fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,7 +10,6 @@ use std::fmt::Write as _;
 use piton_core::Timestamp;
 use serde_json::Value;
 
-use super::book::BETWEEN;
 use super::record::{Key, Record, Stage, Status, fields};
 use super::{elements, records};
 use crate::time;
@@ -24,11 +22,11 @@ pub struct OwnRecord {
     pub run_id: String,
     /// The phase.
     pub phase: String,
-    /// The lane; `-` for the phase as a whole.
+    /// The lane; `-` for the phase itself.
     pub lane: String,
     /// How far it came.
     pub stage: Stage,
-    /// How it stands there.
+    /// The status of that stage.
     pub status: Status,
     /// The branch that lanes are merged into.
     pub base_branch: String,
@@ -40,9 +38,9 @@ pub struct OwnRecord {
     pub timestamp: Timestamp,
     /// Anything a person should know.
     pub notes: String,
-    /// How to go on, for a shell.
+    /// The shell command that resumes.
     pub resume_hint: String,
-    /// How to go back, for a shell.
+    /// The shell command that rolls back.
     pub rollback_hint: String,
     /// The number of the retry, from 1, once one happened.
     pub retry_attempt: Option<u32>,
@@ -89,6 +87,8 @@ const OWN_FIELDS: [&str; 21] = [
     "last_command",
 ];
 
+/// Between two records, as they are written.
+const BETWEEN: &str = ",\n  ";
 /// About what a record takes.
 const RECORD_BYTES: usize = 1024;
 
@@ -160,7 +160,16 @@ fn json(value: &Value, out: &mut String) {
     }
 }
 
-/// The file with our records in it; `text` is what it holds now, if it exists.
+/// The file with our records in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Updated {
+    /// The text.
+    pub text: String,
+    /// Whether records of other runs are in it.
+    pub others: bool,
+}
+
+/// Puts our records into the file; `text` is its present content, if it exists.
 ///
 /// `ours` is all there is to say about the lanes it names: a record of such a lane at a known stage
 /// that is not among them is out of date and goes, unless a person added a field to it. Of several
@@ -170,16 +179,7 @@ pub fn update(
     file: &str,
     text: Option<&str>,
     ours: &[OwnRecord],
-) -> Result<String, Box<Diagnostic>> {
-    merged(file, text, ours).map(|(text, _)| text)
-}
-
-/// The same, and the runs of all records that were there and are not ours.
-pub(super) fn merged(
-    file: &str,
-    text: Option<&str>,
-    ours: &[OwnRecord],
-) -> Result<(String, BTreeSet<String>), Box<Diagnostic>> {
+) -> Result<Updated, Box<Diagnostic>> {
     let text = text.unwrap_or_default();
     let elements = elements(file, text)?;
     let found = records(text, &elements);
@@ -212,7 +212,7 @@ pub(super) fn merged(
         }
     }
     array.set_in_order();
-    (0..order.len()).for_each(|own| array.insert(own));
+    array.insert_missing(order.len());
     let content = |item: &Item<'_>| {
         let Some(own) = item.own else { return item.raw.to_owned() };
         let key = order[own];
@@ -221,13 +221,17 @@ pub(super) fn merged(
         if new != item.raw && same(&new, item.raw) { item.raw.to_owned() } else { new }
     };
     let written = array.write(content, &text[end..]);
-    // Nothing to say, or only a mark at the start or a newline at the end: that is no change.
+    // Without records, or if only a byte order mark or the last newline differs, nothing changes.
     let body = text.trim_start_matches('\u{feff}');
     let is_idle = order.is_empty() && elements.is_empty() && !body.trim().is_empty();
     let is_same = written == body || written.strip_suffix('\n') == Some(body);
-    let strangers = found.iter().filter(|record| !rank.contains_key(&record.key()));
-    let strangers = strangers.map(|record| record.run_id.clone()).collect();
-    Ok((if is_idle || is_same { text.to_owned() } else { written }, strangers))
+    let own_run = ours.first().map(|own| own.run_id.as_str());
+    let is_stranger = |record: &Record| {
+        !rank.contains_key(&record.key()) && Some(record.run_id.as_str()) != own_run
+    };
+    let others = found.iter().any(is_stranger);
+    let text = if is_idle || is_same { text.to_owned() } else { written };
+    Ok(Updated { text, others })
 }
 
 /// Whether a record is one that we would have written, and no longer do.
@@ -262,7 +266,7 @@ impl<'t> Array<'t> {
         }
     }
 
-    /// Lets ours that stand out of order change places among themselves.
+    /// Sorts our records among their places.
     fn set_in_order(&mut self) {
         let mut present: Vec<(usize, &'t str)> =
             self.items.iter().filter_map(|item| Some((item.own?, item.raw))).collect();
@@ -273,18 +277,29 @@ impl<'t> Array<'t> {
         }
     }
 
-    /// Puts one of ours behind the one before it, if it is not there; all before it are.
-    fn insert(&mut self, own: usize) {
-        if self.items.iter().any(|item| item.own == Some(own)) {
-            return;
-        }
-        let before = |item: &Item<'_>| item.own.is_some_and(|other| other < own);
-        let after = |item: &Item<'_>| item.own.is_some_and(|other| other > own);
-        let at = match self.items.iter().rposition(before) {
-            Some(at) => at + 1,
-            None => self.items.iter().position(after).unwrap_or(self.items.len()),
+    /// Adds those of ours that are not there: each behind the one before it, or else before the first.
+    fn insert_missing(&mut self, count: usize) {
+        let present: BTreeSet<usize> = self.items.iter().filter_map(|item| item.own).collect();
+        let mut missing = (0..count).filter(|own| !present.contains(own)).peekable();
+        let mut items = Vec::with_capacity(self.items.len() + count);
+        let mut add_before = |end: usize, items: &mut Vec<Item<'t>>| {
+            while let Some(own) = missing.next_if(|own| *own < end) {
+                items.push(Item { gap: None, raw: "", own: Some(own) });
+            }
         };
-        self.items.insert(at, Item { gap: None, raw: "", own: Some(own) });
+        for item in std::mem::take(&mut self.items) {
+            let own = item.own;
+            if let Some(own) = own {
+                add_before(own, &mut items);
+            }
+            items.push(item);
+            if let Some(own) = own {
+                let next = present.range(own + 1..).next().copied();
+                add_before(next.unwrap_or(count), &mut items);
+            }
+        }
+        add_before(count, &mut items);
+        self.items = items;
     }
 
     /// The text: elements with what stood between them.

@@ -1,13 +1,12 @@
-//! How checkpoints and report become text: what is there, with what the run has to say.
+//! Writes checkpoints and report: merges what the file contains with what the run adds.
 
-use super::super::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
+use super::super::checkpoints::{self, CHECKPOINTS_BYTES_MAX, OwnRecord};
 use super::{Place, records, report};
 use crate::files::{Around, Edit, Wanted};
 
 /// The records of the run in `checkpoints.json`.
 pub(super) struct Recording<'e> {
     pub place: &'e Place,
-    pub book: &'e mut Book,
     pub ours: Vec<OwnRecord>,
     pub around: &'e dyn Around,
 }
@@ -17,49 +16,49 @@ impl Edit for Recording<'_> {
         &self.place.settings.checkpoints
     }
 
-    fn change(&mut self, there: Option<&[u8]>, settled: bool) -> Wanted {
+    fn change(&mut self, there: Option<&[u8]>, is_stable: bool) -> Wanted {
         let Some(bytes) = there else { return self.rebuilt(None) };
         if bytes.len() > CHECKPOINTS_BYTES_MAX {
-            // Large is not damaged: nothing is moved away.
-            return Wanted::Refused(format!("more than {CHECKPOINTS_BYTES_MAX} bytes"));
+            // Large is not damaged: the file is not replaced.
+            return Wanted::Refused(format!("it is larger than {CHECKPOINTS_BYTES_MAX} bytes"));
         }
         let text = std::str::from_utf8(bytes);
-        // No bytes, or some that make no sense: perhaps somebody is just writing it.
-        if !settled && text.is_ok_and(|text| text.trim().is_empty()) {
+        // An empty file may be one that somebody is about to write.
+        if !is_stable && text.is_ok_and(|text| text.trim().is_empty()) {
             return Wanted::Unfinished;
         }
-        let read = text.map_err(|_| "it is not text".to_owned()).and_then(|text| {
-            let new = self.book.update(&self.place.settings.checkpoints, Some(text), &self.ours);
+        let read = text.map_err(|_| "it is not UTF-8 text".to_owned()).and_then(|text| {
+            let new = checkpoints::update(self.path(), Some(text), &self.ours);
             new.map(|new| (text, new))
                 .map_err(|problem| format!("line {}: {}", problem.line, problem.message))
         });
         match read {
             Ok((text, new)) if new.text == text => Wanted::AsItIs,
-            // What other runs wrote, this one could not write again.
+            // This run could not rebuild the records of other runs.
             Ok((_, new)) => Wanted::Text { text: new.text.into_bytes(), sync: new.others },
-            Err(_) if !settled => Wanted::Unfinished,
+            Err(_) if !is_stable => Wanted::Unfinished,
             Err(why) => self.rebuilt(Some(why)),
         }
     }
 }
 
 impl Recording<'_> {
-    /// The file as the ledger alone makes it; `why` says what is wrong with the one that is there.
+    /// The file rebuilt from the ledger; `why` says what is wrong with the present one.
     fn rebuilt(&mut self, why: Option<String>) -> Wanted {
         let all = self.all_runs();
-        let text = match self.book.update(&self.place.settings.checkpoints, None, &all) {
+        let text = match checkpoints::update(self.path(), None, &all) {
             Ok(made) => made.text.into_bytes(),
             Err(problem) => return Wanted::Refused(problem.message),
         };
         let Some(why) = why else { return Wanted::Text { text, sync: false } };
         let why = format!(
-            "{why}; it was written again from the ledger: records of other tools are only in the \
-             old file"
+            "{why}; it was rebuilt from the ledger, and records of other tools are only in the old \
+             file"
         );
         Wanted::Instead { text, why }
     }
 
-    /// The records of all runs, with those of this one as it knows them.
+    /// The records of all runs; those of this run are up to date.
     fn all_runs(&self) -> Vec<OwnRecord> {
         let own = self.ours.first().map(|own| own.run_id.as_str());
         let runs = self.around.runs();
@@ -82,7 +81,7 @@ impl Recording<'_> {
 /// The report of the run.
 pub(super) struct Reporting {
     pub path: String,
-    /// What is ours of it.
+    /// Our part of it.
     pub ours: String,
 }
 
@@ -94,7 +93,7 @@ impl Edit for Reporting {
     fn change(&mut self, there: Option<&[u8]>, _: bool) -> Wanted {
         let Ok(text) = there.map(std::str::from_utf8).transpose() else {
             let text = report::text(None, &self.ours).into_bytes();
-            return Wanted::Instead { text, why: "it is not text".to_owned() };
+            return Wanted::Instead { text, why: "it is not UTF-8 text".to_owned() };
         };
         let new = report::text(text, &self.ours);
         let sync = report::has_notes(&new);

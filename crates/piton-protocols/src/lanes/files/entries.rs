@@ -1,59 +1,111 @@
 //! The lines of the run log: what each event of the ledger says there.
 //!
-//! Pure, from the event, its time and the plan's structure: the log can be written again at any time,
-//! and an event says the same whatever came before or after it. Most events have one line; a failure that is
-//! followed by another attempt has a second one for the retry.
+//! An event's lines depend on the event, its time and the plan's structure only, so the log can be
+//! rebuilt at any time. Most events have one line; a failure with a retry has a second one for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::event::{
     Class, DriverLeft, LaneMerged, LaneReopened, MergedBy, Next, Outcome, RewindIntended,
-    RunCreated, StepFinished, Verdict,
+    RunCreated, Shape, StepFinished, Verdict,
 };
-use piton_core::lane::{TESTS_STEP, TaskOf, VALIDATION_LANE};
+use piton_core::lane::{Role, TaskOf};
 use piton_core::lane_state::Act;
 use piton_core::shell::joined;
 use piton_core::text::short;
-use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
+use piton_core::{Event, GateRef, LanePath, RunState, StepPath, Timestamp};
 
 use super::super::NONE;
 use super::super::run_log::{self, Entry, Status};
-use super::records::lane_of;
 
-/// The lines of an event, each with its newline; empty for what no reader of a log needs.
-/// `parts` are the lanes that do tasks of others: there they are tasks.
-pub fn lines(run_id: &str, at: Timestamp, parts: &Parts, event: &Event) -> String {
-    let log = Log { run_id, at, parts };
+/// The lines of an event, each with its newline; empty if the event is not logged.
+pub fn lines(run_id: &str, at: Timestamp, roles: &Roles, event: &Event) -> String {
+    let log = Log { run_id, at, roles };
     log.entries(event).iter().map(run_log::line).collect()
 }
 
-/// What an event says of a lane, in words.
-pub fn told(parts: &Parts, event: &Event) -> Vec<(LanePath, String)> {
-    let log = Log { run_id: "", at: Timestamp::default(), parts };
-    let told = |entry: Entry| {
+/// The entries of an event in words, each with its lane.
+pub fn words(roles: &Roles, event: &Event) -> Vec<(LanePath, String)> {
+    let log = Log { run_id: "", at: Timestamp::default(), roles };
+    let words = |entry: Entry| {
         let task = if entry.task == NONE { String::new() } else { format!(" {}", entry.task) };
         let notes = entry.notes.map(|notes| format!(": {notes}")).unwrap_or_default();
         let text = format!("{}{task} {}{notes}", entry.event, entry.status.as_str());
         (LanePath { phase: entry.phase, lane: entry.lane }, text)
     };
-    log.entries(event).into_iter().map(told).collect()
+    log.entries(event).into_iter().map(words).collect()
 }
 
-/// Lanes that do tasks of other lanes.
-pub type Parts = BTreeMap<LanePath, TaskOf>;
+/// What lanes and steps are for, as far as events told.
+#[derive(Default)]
+pub struct Roles {
+    /// Lanes that do tasks of other lanes: the log calls them tasks.
+    tasks: BTreeMap<LanePath, TaskOf>,
+    /// Lanes that validate their phase: the log calls them the phase's own.
+    validations: BTreeSet<LanePath>,
+    /// Steps that only test.
+    tests: BTreeSet<StepPath>,
+}
+
+impl Roles {
+    /// What the lanes and steps of a run are for.
+    pub fn new(state: &RunState) -> Self {
+        let mut roles = Self::default();
+        for (path, lane) in state.lanes() {
+            let steps = lane.steps.iter().map(|s| (&s.id, s.role));
+            roles.learn_lane(path, steps, lane.is_validation(), lane.task.as_ref());
+        }
+        roles
+    }
+
+    /// Takes note of the roles in the shape of a plan.
+    pub fn learn(&mut self, shape: &Shape) {
+        for phase in &shape.phases {
+            for lane in &phase.lanes {
+                let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+                let steps = lane.steps.iter().map(|s| (&s.id, s.role));
+                self.learn_lane(path, steps, lane.is_validation(), lane.task.as_ref());
+            }
+        }
+    }
+
+    fn learn_lane<'a>(
+        &mut self,
+        path: LanePath,
+        steps: impl Iterator<Item = (&'a String, Role)>,
+        validates: bool,
+        task: Option<&TaskOf>,
+    ) {
+        let tests = steps.filter(|(_, role)| matches!(role, Role::Tests | Role::Validation));
+        self.tests.extend(tests.map(|(id, _)| StepPath::new(&path.phase, &path.lane, id)));
+        if validates {
+            self.validations.insert(path);
+        } else if let Some(task) = task {
+            self.tasks.insert(path, task.clone());
+        }
+    }
+
+    /// How views call a lane: a task has the name of its lane, and a validation none.
+    pub fn name<'r>(&'r self, lane: &'r LanePath) -> &'r str {
+        if self.validations.contains(lane) {
+            return NONE;
+        }
+        self.tasks.get(lane).map_or(&lane.lane, |task| &task.lane)
+    }
+}
 
 struct Log<'l> {
     run_id: &'l str,
     at: Timestamp,
-    parts: &'l Parts,
+    roles: &'l Roles,
 }
 
 impl Log<'_> {
     fn entry(&self, phase: &str, lane: &str, task: &str, event: &str, status: Status) -> Entry {
         let path = LanePath { phase: phase.to_owned(), lane: lane.to_owned() };
-        let of = self.parts.get(&path);
-        let (lane, task) = of.map_or((lane, task), |of| (&of.lane, &of.task));
-        let mut entry = Entry::new(self.at, self.run_id, phase, Some(lane_of(lane)), event);
+        let task = self.roles.tasks.get(&path).map_or(task, |of| &of.task);
+        let lane = self.roles.name(&path);
+        let mut entry = Entry::new(self.at, self.run_id, phase, Some(lane), event);
         task.clone_into(&mut entry.task);
         entry.status = status;
         entry
@@ -112,7 +164,7 @@ impl Log<'_> {
                 let yes = ("gate_approved", Status::Ok);
                 let (word, status) =
                     if e.approved { yes } else { ("gate_rejected", Status::Failed) };
-                self.gate(&e.gate, word, status, said(&format!("by {}", e.by), &e.message))
+                self.gate(&e.gate, word, status, joined_notes(&format!("by {}", e.by), &e.message))
             }
             Event::GateReopened(e) => {
                 let notes = format!("by {}: {}", e.by, e.why);
@@ -126,7 +178,7 @@ impl Log<'_> {
             }
             Event::SpecAccepted(e) => self.run("spec_accepted", Status::Ok, format!("by {}", e.by)),
             Event::CheckpointRecorded(e) => {
-                self.run("checkpoint", Status::Ok, said(&e.name, &e.message))
+                self.run("checkpoint", Status::Ok, joined_notes(&e.name, &e.message))
             }
             Event::BudgetExhausted(e) => {
                 let notes = format!("{}: {} of {} used", e.budget, e.used, e.limit);
@@ -135,7 +187,7 @@ impl Log<'_> {
             Event::TimeSkipped(_) => Vec::new(),
             Event::RunAborted(e) => {
                 let word = if e.cancel { "cancelled" } else { "aborted" };
-                self.run(word, Status::Error, said(&format!("by {}", e.by), &e.message))
+                self.run(word, Status::Error, joined_notes(&format!("by {}", e.by), &e.message))
             }
             Event::RunArchived(e) => self.run("archived", Status::Ok, format!("by {}", e.by)),
             _ => self.of_lane(event),
@@ -148,14 +200,14 @@ impl Log<'_> {
                 let base = e.base_sha.as_deref().map(short).unwrap_or_default();
                 let from = format!("{} {base}", e.base_branch);
                 let from = if from.trim().is_empty() { "" } else { &format!("from {from}") };
-                self.lane(&e.lane, "lane_start", Status::Ok, said(from.trim_end(), &e.note))
+                self.lane(&e.lane, "lane_start", Status::Ok, joined_notes(from.trim_end(), &e.note))
             }
             Event::LaneBlocked(e) => {
-                self.lane(&e.lane, "lane_blocked", Status::Blocked, said(&e.why, &e.fix))
+                self.lane(&e.lane, "lane_blocked", Status::Blocked, e.refusal.to_string())
             }
             Event::LaneReady(e) => {
                 let place = format!("{} on {}", e.dir, e.branch);
-                self.lane(&e.lane, "worktree_ready", Status::Ok, said(&place, &e.note))
+                self.lane(&e.lane, "worktree_ready", Status::Ok, joined_notes(&place, &e.note))
             }
             Event::LaneCommitted(e) => {
                 let what = if e.changed { "" } else { ", nothing changed" };
@@ -189,6 +241,9 @@ impl Log<'_> {
             Event::LaneRemoved(e) => {
                 let stays = if e.branch_stays { "its branch stays" } else { "" };
                 self.lane(&e.lane, "worktree_removed", Status::Ok, stays.to_owned())
+            }
+            Event::LaneKept(e) => {
+                self.lane(&e.lane, "worktree_kept", Status::Blocked, e.refusal.to_string())
             }
             Event::LaneForked(e) => {
                 self.task(&e.step, "tasks_start", Status::Ok, format!("from {}", short(&e.commit)))
@@ -231,7 +286,7 @@ impl Log<'_> {
 
     fn finished(&self, event: &StepFinished) -> Vec<Entry> {
         let step = &event.step;
-        let is_test = step.step == TESTS_STEP || step.lane == VALIDATION_LANE;
+        let is_test = self.roles.tests.contains(step);
         let mut all = match &event.outcome {
             Outcome::Succeeded if is_test => self.task(step, "tests", Status::Ok, String::new()),
             Outcome::Succeeded => {
@@ -267,7 +322,7 @@ impl Log<'_> {
     fn reopened(&self, event: &LaneReopened) -> Vec<Entry> {
         let word = if event.class == Class::Test { "tests" } else { "merge" };
         let mut all = self.lane(&event.lane, word, Status::Failed, event.error.clone());
-        all.extend(self.task(&event.step, "retry", Status::Ok, "the lane goes on".to_owned()));
+        all.extend(self.task(&event.step, "retry", Status::Ok, "the lane continues".to_owned()));
         all
     }
 
@@ -280,14 +335,14 @@ impl Log<'_> {
         };
         let moved = event.from.as_deref().zip(event.to.as_deref());
         let moved = moved.map(|(from, to)| format!("{} -> {}", short(from), short(to)));
-        let notes = said(how, &said(&moved.unwrap_or_default(), &event.note));
+        let notes = joined_notes(how, &joined_notes(&moved.unwrap_or_default(), &event.note));
         self.lane(&event.lane, "merge", status, notes)
     }
 
     fn rewinding(&self, event: &RewindIntended) -> Vec<Entry> {
         let word = Act::from(event.kind).as_str();
         let notes = format!("to {}, by {}", event.to, event.by);
-        let notes = said(&notes, &event.leaving().unwrap_or_default());
+        let notes = joined_notes(&notes, &event.leaving().unwrap_or_default());
         if event.lanes.is_empty() {
             return self.run(word, Status::Ok, notes);
         }
@@ -301,8 +356,8 @@ fn noted(mut entry: Entry, notes: String) -> Entry {
     entry
 }
 
-/// Two texts as one, whichever of them there are.
-fn said(first: &str, second: &str) -> String {
+/// Joins two texts, either of which may be empty.
+fn joined_notes(first: &str, second: &str) -> String {
     let both = [first, second].map(str::trim);
     both.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("; ")
 }

@@ -1,8 +1,8 @@
 //! The gates of a phase document: ticked when the lane that provides them completes, and open again
 //! when that lane is rolled back.
 //!
-//! Only a tick of ours is taken away. The document does not tell whose it is, so it is remembered
-//! beside the run, before the document is written. What is not remembered is a person's.
+//! Only our own ticks are removed. The document does not show whose tick it is, so ours are stored with
+//! the run before the document is written. Any other tick is a person's.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,16 @@ use piton_core::{Plan, RunState};
 use super::super::phase;
 use crate::files::{Around, Edit, Wanted};
 
-/// What is known of ticks in the document.
+/// What is known about ticks in the document.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
-    /// Gates that were seen ticked: a tick that a person takes away afterwards stays away.
+    /// Gates that were seen ticked: a tick that a person removes afterwards is not restored.
     seen: BTreeSet<String>,
-    /// Those that we ticked, once that was asked for.
+    /// Those that we ticked, once they were loaded.
     ours: Option<BTreeSet<String>>,
 }
 
-/// Ticks gates that finished lanes provide; those that we ticked for a lane that is not finished any
-/// more are open again.
+/// Ticks the gates of finished lanes, and removes our ticks for lanes that are not finished any more.
 struct Ticking<'e> {
     path: &'e str,
     seen: &'e mut BTreeSet<String>,
@@ -32,7 +31,7 @@ struct Ticking<'e> {
     ticked: bool,
 }
 
-/// What is to be done in a document, if anything.
+/// The edit of a document, if it needs one.
 pub(super) fn ticking<'e>(
     path: &'e str,
     ticks: &'e mut Ticks,
@@ -68,7 +67,7 @@ impl Edit for Ticking<'_> {
 
     fn change(&mut self, there: Option<&[u8]>, _: bool) -> Wanted {
         self.ticked = false;
-        // What is no text is no phase document.
+        // A file that is not text is not a phase document.
         let Some(Ok(text)) = there.map(std::str::from_utf8) else { return Wanted::AsItIs };
         let untick = |text: String, gate: &&String| phase::untick(&text, gate).unwrap_or(text);
         let mut new = self.open.iter().fold(text.to_owned(), untick);
@@ -99,12 +98,12 @@ impl Edit for Ticking<'_> {
     }
 }
 
-/// The gates that finished lanes provide, and those that only others do.
+/// The gates of finished lanes, and those that only unfinished lanes provide.
 fn provided<'p>(plan: &'p Plan, state: &RunState) -> (BTreeSet<&'p String>, BTreeSet<&'p String>) {
     let (mut close, mut open) = (BTreeSet::new(), BTreeSet::new());
     for (path, _) in state.lanes() {
         let Some(lane) = plan.lane(&path) else { continue };
-        // A lane that was left out has frozen nothing.
+        // A lane that was skipped has closed no gate.
         let gates = if state.satisfies(&path) { &mut close } else { &mut open };
         gates.extend(&lane.rules.provides);
     }

@@ -1,8 +1,8 @@
 //! The files of the lanes protocol: `checkpoints.json`, run log, run report, and the gates of a
 //! phase document.
 //!
-//! They are made from the ledger, and can be made again from it at any time. What others wrote into
-//! them stays. Nothing here decides anything about the run.
+//! They are written from the ledger and can be rebuilt from it at any time. What others wrote into
+//! them is kept.
 
 mod edits;
 mod entries;
@@ -15,20 +15,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use piton_core::event::StepStarted;
-use piton_core::lane::PULL_REQUEST_STEP;
+use piton_core::lane::Role;
 use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
 use piton_formats::settings::{self, Views};
 
 use super::Lanes;
-use super::checkpoints::Book;
 use crate::files::{Around, Edit, Files, Occasion, Run};
 use crate::protocol::Protocol as _;
 use crate::time;
 
-/// Entries of the log that an attempt is told of, as the contract has it.
+/// Entries of the log in a failure context, as the contract says.
 const RECENT_MAX: usize = 5;
 
-/// Where the files of a project lie.
+/// Where the files of a project are.
 struct Place {
     root: PathBuf,
     settings: settings::Lanes,
@@ -48,42 +47,39 @@ impl Place {
 pub(super) struct LaneFiles {
     place: Place,
     run_id: String,
-    /// What was last written into the file of checkpoints.
-    book: Book,
-    /// The phase document, where the plan is one.
+    /// The phase document, if the plan is one.
     document: Option<String>,
-    /// What it calls its lanes, once that was read.
+    /// The names of its lanes, once they were read.
     names: Option<report::Names>,
-    /// Lanes that do tasks of other lanes, as far as events told.
-    parts: entries::Parts,
-    /// The last entries about each lane, in words.
+    /// What its lanes and steps are for.
+    roles: entries::Roles,
+    /// The last entries of each lane, in words.
     recent: BTreeMap<LanePath, VecDeque<String>>,
-    /// What is known of ticks in the document.
+    /// What is known about ticks in the document.
     ticks: gates::Ticks,
 }
 
 impl LaneFiles {
-    /// The files of a run; none where the settings say so.
-    pub fn of(run: &Run<'_>) -> Option<Self> {
+    /// The files of a run; `None` if the settings switch them off.
+    pub fn new(run: &Run<'_>) -> Option<Self> {
         let settings = run.settings.lanes.clone();
         (settings.views != Views::Off).then(|| Self {
             place: Place { root: run.root.to_owned(), settings },
             run_id: run_id(run.state),
-            book: Book::default(),
             document: document(run.state).map(ToOwned::to_owned),
             names: None,
-            parts: entries::Parts::new(),
+            roles: entries::Roles::new(run.state),
             recent: BTreeMap::new(),
             ticks: gates::Ticks::default(),
         })
     }
 }
 
-/// Where the files of all runs lie, and the document of this one.
+/// Where the files of all runs are, and the document of this one.
 pub(super) fn own_paths(run: &Run<'_>) -> Vec<String> {
     let settings = &run.settings.lanes;
     let checkpoints = settings.checkpoints.as_str();
-    // A folder of the protocol's own holds only such files, also those of a killed writer.
+    // A folder of the protocol contains only such files, also those of a killed writer.
     let folder = checkpoints.rsplit_once('/').map(|(folder, _)| folder);
     let own = folder.filter(|f| f.rsplit('/').next() == Some("run-logs"));
     let mut all = vec![own.unwrap_or(checkpoints).to_owned()];
@@ -92,7 +88,7 @@ pub(super) fn own_paths(run: &Run<'_>) -> Vec<String> {
     all
 }
 
-/// The phase document of a run, where its plan is one.
+/// The phase document of a run, if its plan is one.
 fn document(state: &RunState) -> Option<&str> {
     (state.protocol.reader == Lanes.id()).then_some(&*state.plan_path)
 }
@@ -101,11 +97,11 @@ fn run_id(state: &RunState) -> String {
     state.run_id.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// What the files of a run are called: its id, and when it was archived if it was.
+/// The name of a run's files: its id, and the time if it was archived.
 fn name(state: &RunState) -> String {
     let run_id = run_id(state);
     if state.ended == Some(Status::Archived) {
-        // Nothing happens to a run after that, unless it is brought back.
+        // An archived run does not change any more, unless it is restored.
         return format!("{run_id}.archived-{}", time::stamp(state.last_at));
     }
     run_id
@@ -118,7 +114,7 @@ impl Files for LaneFiles {
         state: &'e RunState,
         around: &'e dyn Around,
     ) -> Vec<Box<dyn Edit + 'e>> {
-        let Self { place, book, document, names, ticks, .. } = self;
+        let Self { place, document, names, ticks, .. } = self;
         let names = names.get_or_insert_with(|| {
             let text = document.as_ref().and_then(|path| around.text(path));
             text.map(|text| report::names(&text)).unwrap_or_default()
@@ -126,7 +122,7 @@ impl Files for LaneFiles {
         let (path, ours) = (place.report(&name(state)), records::records(place, state));
         let reported = report::ours(place, plan, state, names);
         let mut all: Vec<Box<dyn Edit>> = vec![
-            Box::new(edits::Recording { place, book, ours, around }),
+            Box::new(edits::Recording { place, ours, around }),
             Box::new(edits::Reporting { path, ours: reported }),
         ];
         if let Some(path) = document {
@@ -135,23 +131,16 @@ impl Files for LaneFiles {
         all
     }
 
-    fn record(&self) -> Option<String> {
-        Some(self.place.settings.checkpoints.clone())
-    }
-
     fn happened(&mut self, event: &Event) {
         let shape = match event {
             Event::RunCreated(e) => Some(&e.shape),
             Event::PlanAccepted(e) => Some(&e.shape),
             _ => None,
         };
-        for phase in shape.into_iter().flat_map(|shape| &shape.phases) {
-            let parts = phase.lanes.iter().filter_map(|l| Some((l, l.task.clone()?)));
-            self.parts.extend(parts.map(|(lane, task)| {
-                (LanePath { phase: phase.id.clone(), lane: lane.id.clone() }, task)
-            }));
+        if let Some(shape) = shape {
+            self.roles.learn(shape);
         }
-        for (lane, text) in entries::told(&self.parts, event) {
+        for (lane, text) in entries::words(&self.roles, event) {
             let recent = self.recent.entry(lane).or_default();
             recent.push_back(text);
             if recent.len() > RECENT_MAX {
@@ -160,10 +149,10 @@ impl Files for LaneFiles {
         }
     }
 
-    /// The checkpoint before a pull request is there before the pull request is, and a retry finds
-    /// what is recorded of the attempts before it.
-    fn is_shown_first(&self, event: &Event, _: &RunState) -> bool {
-        let is_first = |e: &StepStarted| e.step.step == PULL_REQUEST_STEP || e.attempt > 1;
+    /// The checkpoint before a pull request is written before the pull request is opened, and a retry
+    /// finds the records of earlier attempts.
+    fn is_shown_first(&self, event: &Event, state: &RunState) -> bool {
+        let is_first = |e: &StepStarted| e.attempt > 1 || state.role(&e.step) == Role::PullRequest;
         matches!(event, Event::StepStarted(e) if is_first(e))
     }
 
@@ -172,13 +161,12 @@ impl Files for LaneFiles {
     }
 
     fn lines(&self, at: Timestamp, event: &Event) -> String {
-        entries::lines(&self.run_id, at, &self.parts, event)
+        entries::lines(&self.run_id, at, &self.roles, event)
     }
 
-    /// Those of a task stand with its lane.
+    /// The entries of a task are with its lane.
     fn recent(&self, lane: &LanePath) -> Vec<String> {
-        let whole = self.parts.get(lane).map_or(&lane.lane, |task| &task.lane);
-        let name = records::lane_of(whole).to_owned();
+        let name = self.roles.name(lane).to_owned();
         let lane = LanePath { phase: lane.phase.clone(), lane: name };
         self.recent.get(&lane).into_iter().flatten().cloned().collect()
     }

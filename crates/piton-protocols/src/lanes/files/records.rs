@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use piton_core::lane::{Stage, VALIDATION_LANE};
+use piton_core::lane::Stage;
 use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::text::short;
@@ -36,7 +36,7 @@ pub fn records(place: &Place, state: &RunState) -> Vec<OwnRecord> {
             all.push(OwnRecord {
                 run_id: run_id.0.clone(),
                 phase: path.phase.clone(),
-                lane: lane_of(&path.lane).to_owned(),
+                lane: name_of(lane).to_owned(),
                 stage: checkpoints::Stage::read(record.stage.as_str()),
                 status: checkpoints::Status::read(record.status.as_str()),
                 base_branch: work.base_branch.clone(),
@@ -62,8 +62,8 @@ pub fn records(place: &Place, state: &RunState) -> Vec<OwnRecord> {
 }
 
 /// How views call a lane: the validation of a phase is the phase's own.
-pub fn lane_of(id: &str) -> &str {
-    if id == VALIDATION_LANE { NONE } else { id }
+fn name_of(lane: &LaneState) -> &str {
+    if lane.is_validation() { NONE } else { &lane.id }
 }
 
 /// Commands that lead on from a record.

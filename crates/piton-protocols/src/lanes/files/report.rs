@@ -1,12 +1,12 @@
-//! The run report: where a run stands, for a person to read, in Markdown.
+//! The run report: the state of a run in Markdown.
 //!
-//! Ours is everything above the mark at its end; what people write below it stays. Texts that came from
-//! elsewhere are made harmless for tables and fences; an empty part is left out.
+//! Everything above the mark is ours; what people write below it is kept. Foreign texts are escaped for
+//! tables and fences; empty sections are left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
+use piton_core::lane::{Stage, StageStatus};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status};
@@ -16,42 +16,42 @@ use super::Place;
 use super::records::{Hints, Words};
 use crate::time;
 
-/// Stands between our part and people's.
-const MARK: &str = "<!-- What you write below this line stays. -->\n";
+/// Separates our part from people's.
+const MARK: &str = "<!-- Text below this line is kept. -->\n";
 /// How our part begins.
 const TITLE: &str = "# Run report: ";
-/// Longest text within a table: a row stays a row; the whole is in the log.
+/// Longest text in a table; the log has the full text.
 const CELL_CHARS_MAX: usize = 200;
-/// Characters of a commit that name it to a person.
+/// Characters of an abbreviated commit id.
 const SHA_CHARS: usize = 12;
 
-/// The text of a report file, with what people wrote into the one that is there.
+/// The text of a report file, with what people wrote into the present one.
 pub fn text(there: Option<&str>, ours: &str) -> String {
     let theirs = match there.map(|text| text.split_once(MARK).ok_or(text)) {
         None => "",
         Some(Ok((_, theirs))) => theirs,
-        // Without a mark it is a report of ours that somebody cut, or a file that is not ours.
+        // Without a mark it is a truncated report of ours, or a file that is not ours.
         Some(Err(text)) if text.starts_with(TITLE) => "",
         Some(Err(text)) => text,
     };
     format!("{ours}\n{MARK}{theirs}")
 }
 
-/// Whether people wrote something into a report.
+/// Whether a report contains notes of people.
 pub fn has_notes(text: &str) -> bool {
     text.split_once(MARK).is_some_and(|(_, theirs)| !theirs.is_empty())
 }
 
-/// What lanes are called in a phase document, by their ids.
+/// The names of lanes in a phase document, by id.
 pub type Names = BTreeMap<String, String>;
 
-/// What a phase document calls its lanes.
+/// The names of a phase document's lanes.
 pub fn names(document: &str) -> Names {
     let lanes = phase::inspect("", document).0.lanes.into_iter();
     lanes.map(|lane| (lane.id, lane.name)).collect()
 }
 
-/// Our part; `names` are those of its lanes.
+/// Our part of the report.
 pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> String {
     let run_id = super::run_id(state);
     let status = run_status(state, state.driven);
@@ -80,7 +80,7 @@ pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> Stri
         out.push_str(if at == 0 { "\n## Gates\n\n" } else { "" });
         let _ = writeln!(out, "- [{}] {}", if *closed { "x" } else { " " }, inline(gate));
     }
-    let tests = state.lanes().filter_map(|(path, lane)| validated(&path, lane));
+    let tests = state.lanes().filter_map(|(_, lane)| validated(lane));
     table(&mut out, "Validation", &["command", "result"], tests.collect());
     for (at, (what, context)) in failures(state).iter().enumerate() {
         out.push_str(if at == 0 { "\n## Failures\n" } else { "" });
@@ -108,7 +108,7 @@ fn lane_row(state: &RunState, path: &LanePath, lane: &LaneState, names: &Names) 
         names.get(&path.lane).map(|name| cell(name)).unwrap_or_default(),
         work.and_then(|w| w.stage()).map(|s| s.as_str().to_owned()).unwrap_or_default(),
         status.as_str().to_owned(),
-        work.and_then(|w| w.committed.as_ref()).map(|c| sha(&c.commit)).unwrap_or_default(),
+        work.and_then(|w| w.committed()).map(|c| sha(&c.commit)).unwrap_or_default(),
         tests.map(|(test, exit)| format!("{} {}", code(test), ended(exit))).unwrap_or_default(),
         attempts.to_string(),
     ]
@@ -119,7 +119,7 @@ fn merges(state: &RunState) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for (path, lane) in state.lanes() {
         let Some(work) = &lane.work else { continue };
-        let Some(merged) = &work.merged else { continue };
+        let Some(merged) = work.merged() else { continue };
         let (Some(from), Some(to)) = (&merged.from, &merged.to) else { continue };
         let at = work.record(Stage::PrePr).map(|r| r.at);
         let when = at.map(time::write).unwrap_or_default();
@@ -129,7 +129,7 @@ fn merges(state: &RunState) -> Vec<Vec<String>> {
     all.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The gates that lanes provide, and whether each is closed.
+/// The gates that lanes provide, and whether each one is closed.
 fn gates(plan: &Plan, state: &RunState) -> Vec<(String, bool)> {
     let mut all = Vec::new();
     for (path, _) in state.lanes() {
@@ -140,8 +140,8 @@ fn gates(plan: &Plan, state: &RunState) -> Vec<(String, bool)> {
 }
 
 /// The tests after the last merge.
-fn validated(path: &LanePath, lane: &LaneState) -> Option<Vec<String>> {
-    let work = lane.work.as_ref().filter(|_| path.lane == VALIDATION_LANE)?;
+fn validated(lane: &LaneState) -> Option<Vec<String>> {
+    let work = lane.work.as_ref().filter(|_| lane.is_validation())?;
     let passed = work.record(Stage::AfterLaneTests);
     let passed = passed.and_then(|r| Some((r.test_command.as_ref()?, r.exit_code)));
     let failed = || {
@@ -152,13 +152,14 @@ fn validated(path: &LanePath, lane: &LaneState) -> Option<Vec<String>> {
     passed.or_else(failed).map(|(command, exit)| vec![code(command), ended(exit)])
 }
 
-/// What stands in the way, and why.
+/// What blocks or failed, and why.
 fn failures(state: &RunState) -> Vec<(String, Vec<String>)> {
     let mut all = Vec::new();
     for (path, lane) in state.lanes() {
-        if let Some((why, fix)) = lane.work.as_ref().and_then(|w| w.blocked.as_ref()) {
-            let texts = [why, fix].into_iter().filter(|text| !text.is_empty());
-            all.push((path.to_string(), texts.cloned().collect()));
+        if let Some(refusal) = lane.work.as_ref().and_then(|w| w.blocked.as_ref()) {
+            let texts = refusal.remedies.iter().map(ToString::to_string);
+            let texts = std::iter::once(refusal.cause.clone()).chain(texts);
+            all.push((path.to_string(), texts.collect()));
         }
         let failed = lane.steps.iter().filter(|step| step.status() == Status::Failed);
         all.extend(failed.map(|step| {
@@ -189,7 +190,7 @@ fn table(out: &mut String, title: &str, head: &[&str], rows: Vec<Vec<String>>) {
     }
 }
 
-/// Lines in a fence that nothing within can close.
+/// Lines in a fence that is longer than any backquotes in them.
 fn fence(out: &mut String, language: &str, lines: &[String]) {
     let text = lines.join("\n");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

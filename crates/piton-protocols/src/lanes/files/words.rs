@@ -1,51 +1,47 @@
-//! The contract's words to a person: where a lane stands, and the ways on and back.
+//! The prompts of the contract: the stage of a lane, and how to resume or roll back.
 //!
-//! Pure. Said when a lane failed or is held up, and on resume and rollback; who prints it is decided
-//! elsewhere.
+//! Printed when a lane failed or is blocked, and on resume and rollback.
 
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::{LaneState, Progress};
+use piton_core::text::first_few;
 use piton_core::{LanePath, RunState};
 
 use super::Place;
-use super::records::{Hints, Twins};
+use super::records::{Hints, Twins, Words};
 use crate::files::Occasion;
 
-/// Most lanes that are told of; `piton status` shows them all.
-const LANES_TOLD_MAX: usize = 10;
+/// Most lanes that are named; `piton status` shows all.
+const LANES_SHOWN_MAX: usize = 10;
 
-/// The lines about each lane that is meant; none for a run without lanes of this kind.
+/// The lines about the lanes that are concerned: their stages, the file, and both ways to continue.
 pub fn words(place: &Place, state: &RunState, occasion: Occasion) -> Vec<String> {
     let Some(run_id) = &state.run_id else { return Vec::new() };
     let Place { root, settings } = place;
-    let twins = Twins::of(state);
-    let mut lines = Vec::new();
-    // A task goes on and back with its lane.
-    let lanes = state.lanes().filter(|(_, lane)| lane.task.is_none());
-    let meant = lanes.filter(|(path, lane)| {
-        let work = lane.work.as_deref().filter(|_| !lane.is_over());
-        work.is_some_and(|work| is_meant(state, path, work, occasion))
+    // A task is resumed and rolled back with its lane.
+    let lanes = state.lanes().filter(|(_, lane)| lane.task.is_none() && !lane.is_over());
+    let meant = lanes.filter_map(|(path, lane)| {
+        let work = lane.work.as_deref()?;
+        is_meant(state, &path, work, occasion).then_some((path, lane, work))
     });
-    for (path, lane) in meant.take(LANES_TOLD_MAX) {
-        let Some(work) = lane.work.as_deref() else { continue };
-        let hints = Hints {
-            root,
-            plan_path: &state.plan_path,
-            run_id: &run_id.0,
-            lane: twins.words(&path, lane),
-        };
-        let (stage, status) = match newest(work) {
-            Some(record) => (record.stage.as_str(), record.status.as_str()),
-            None => ("none", StageStatus::Ready.as_str()),
-        };
-        lines.push(format!("{path}: current stage: {stage} ({status})"));
-        lines.push(format!("  checkpoint: {}", root.join(&settings.checkpoints).display()));
-        lines.push(format!("  go on:      {}", hints.command("--resume")));
-        lines.push(format!("  back to {}:", Stage::BeforeLaneStart));
-        lines.push(format!("              {}", hints.command("--rollback")));
-    }
-    lines
+    let meant: Vec<(LanePath, &LaneState, &LaneWork)> = meant.collect();
+    let stages = meant.iter().map(|(path, _, work)| match newest(work) {
+        Some(StageRecord { stage, status, .. }) => format!("{path} {stage} ({})", status.as_str()),
+        None => format!("{path} none ({})", StageStatus::Ready.as_str()),
+    });
+    let Some(stages) = first_few(stages, LANES_SHOWN_MAX) else { return Vec::new() };
+    let lane = match &meant[..] {
+        [(path, lane, _)] => Twins::of(state).words(path, lane),
+        _ => Words::default(),
+    };
+    let hints = Hints { root, plan_path: &state.plan_path, run_id: &run_id.0, lane };
+    vec![
+        format!("current stage: {stages}"),
+        format!("checkpoint: {}", root.join(&settings.checkpoints).display()),
+        format!("resume: {}", hints.command("--resume")),
+        format!("roll back to {}: {}", Stage::BeforeLaneStart, hints.command("--rollback")),
+    ]
 }
 
 fn is_meant(state: &RunState, path: &LanePath, work: &LaneWork, occasion: Occasion) -> bool {
@@ -64,7 +60,7 @@ fn is_meant(state: &RunState, path: &LanePath, work: &LaneWork, occasion: Occasi
     }
 }
 
-/// The record of the stage a lane stands at.
+/// The record of a lane's current stage.
 fn newest(work: &LaneWork) -> Option<&StageRecord> {
     work.stage().and_then(|stage| work.record(stage))
 }

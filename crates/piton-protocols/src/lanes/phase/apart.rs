@@ -42,7 +42,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The tasks of a lane, in order, as its steps; those apart as lanes.
+    /// The tasks of a lane as its steps, in order, and tasks with worktrees of their own as lanes.
     pub(super) fn tasks(&mut self, lane: &Lane, id: &str, tasks: &[&Task]) -> Made {
         let mut made = Made { steps: Vec::new(), parts: Vec::new() };
         let (mut done, mut waits) = (0, 0);
@@ -121,18 +121,18 @@ impl Builder<'_> {
             parts.iter().any(|p| p.id == id)
                 || self.phase.lanes.iter().any(|l| plan_id(&l.id) == id)
         };
-        let whole = format!("{lane}.{task}");
+        let full = format!("{lane}.{task}");
         let numbered = |n: usize| {
             let tail = if n == 1 { String::new() } else { format!("-{n}") };
-            let head: String = whole.chars().take(ID_BYTES_MAX - tail.len()).collect();
+            let head: String = full.chars().take(ID_BYTES_MAX - tail.len()).collect();
             format!("{head}{tail}")
         };
         // One more number than there are ids: one of them is free.
         let mut numbers = 1..parts.len() + self.phase.lanes.len() + 2;
-        numbers.find_map(|n| Some(numbered(n)).filter(|id| !taken(id))).unwrap_or(whole)
+        numbers.find_map(|n| Some(numbered(n)).filter(|id| !taken(id))).unwrap_or(full)
     }
 
-    /// The step that puts right what went wrong after a lane's last tasks were done elsewhere.
+    /// The step that fixes a lane whose last tasks were done in other worktrees.
     fn mend(&mut self, lane: &Lane, tasks: &[&Task], steps: &[Step]) -> Step {
         let prompt = prompt::render_mend(self.phase, lane, tasks);
         let prompt = prompt.unwrap_or_else(|error| error.message);

@@ -1,6 +1,6 @@
 //! A lane while it is read: values as written, each with its line, not yet resolved.
 //!
-//! Attributes of a lane look alike in the lane index and below the swim lanes: `Depends on: …`,
+//! Attributes of a lane are the same in the lane index and below the swim lanes: `Depends on: …`,
 //! with or without bullets and emphasis, on lines of their own or after semicolons.
 
 use std::ops::Range;
@@ -12,10 +12,10 @@ use piton_formats::markdown::Line;
 use piton_formats::markdown::inline::{bullet, is_none, plain};
 use piton_formats::sink::Sink;
 
-/// Most retries a document can ask for; what is more is a slip of the pen.
+/// Most retries a document can ask for; more is a typing error.
 const RETRIES_MAX: u32 = 100;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct At {
     /// As written.
@@ -60,7 +60,7 @@ pub(super) struct Draft {
     pub(super) consumes: Vec<At>,
     /// The attribute read last.
     pending: Option<Key>,
-    /// Whether its list goes on with the next lines.
+    /// Whether its list continues on the next lines.
     goes_on: bool,
     /// Whether it has a value already, so that an empty line ends it.
     has_value: bool,
@@ -105,7 +105,7 @@ impl Draft {
         }
     }
 
-    /// Takes a list on: a bullet below its key, or a part after a semicolon.
+    /// Continues a list: a bullet below its key, or a part after a semicolon.
     pub(super) fn more(&mut self, value: &str, line: &Line<'_>) {
         let at = At { value: value.to_owned(), line: line.number, span: line.span() };
         self.has_value = true;
@@ -189,7 +189,7 @@ impl Draft {
     }
 }
 
-/// Key and value of `Key: value`, emphasis taken away; nothing where it is no attribute.
+/// Key and value of `Key: value`, without emphasis; `None` if it is not an attribute.
 pub(super) fn attribute(item: &str) -> Option<(Key, String)> {
     let plain = plain(item);
     let (key, value) = plain.split_once(':')?;
@@ -204,7 +204,7 @@ pub(super) fn attribute(item: &str) -> Option<(Key, String)> {
             Key::Provides
         }
         "interfaces consumed" | "interface consumed" | "consumes" => Key::Consumes,
-        // A word or two that are no id are an attribute this reader has no use for.
+        // A word or two that are not an id are an attribute that is not used.
         _ if words.len() <= 3 && !key.contains(|c: char| c.is_ascii_digit() || c == '/') => {
             let id = super::names::id_at_start(key);
             if id.is_some_and(|id| super::names::is_gate_id(id) || super::names::is_lane_id(id)) {

@@ -1,6 +1,6 @@
 //! The interface freeze gates: reading their boxes, ticking one and taking that back.
 //!
-//! A tick changes one byte; whatever else the document holds stays as a person wrote it.
+//! A tick changes one byte; the rest of the document stays as a person wrote it.
 
 use super::model::Gate;
 use super::names::{id_and_text, id_at_start, is_gate_id};
@@ -9,7 +9,7 @@ use piton_formats::markdown::inline::{bullet, checkbox, plain};
 use piton_formats::markdown::{Document, Line, Section};
 use piton_formats::sink::Sink;
 
-/// Tells whether a heading is that of gates.
+/// Tells whether a heading is one of gates.
 fn is_gates(title: &str) -> bool {
     let crossing = title.starts_with("cross") && title.ends_with("gates");
     title.contains("freeze gate") || crossing
@@ -20,7 +20,7 @@ pub(super) fn sections<'d, 'a>(document: &'d Document<'a>) -> Vec<Section<'d, 'a
     document.sections(is_gates)
 }
 
-/// Reads all gates; one that stands twice is closed only when both are.
+/// Reads all gates; a gate that is listed twice is closed only if both boxes are ticked.
 pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
     let mut gates: Vec<Gate> = Vec::new();
     let mut passed: Vec<(String, &Line<'_>)> = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
     gates
 }
 
-/// The gate that a line begins with, behind marks of any kind; deeper ones only talk of gates.
+/// The gate that a line begins with, after any marks; deeper lines only mention gates.
 fn headed(line: &Line<'_>) -> Option<String> {
     if line.indent() > 1 {
         return None;
@@ -72,7 +72,7 @@ fn headed(line: &Line<'_>) -> Option<String> {
     id_at_start(&text).filter(|id| is_gate_id(id)).map(str::to_owned)
 }
 
-/// One list item as a gate; what is none is reported.
+/// One list item as a gate; an item with a box but without an id is reported.
 fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
     let boxed = checkbox(item);
     let rest = boxed.map_or(item, |b| b.rest);
@@ -86,7 +86,7 @@ fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
         return None;
     };
     match boxed {
-        // Deeper items without a box talk about gates; they are none.
+        // Deeper items without a box only mention gates.
         None if line.indent() > 1 => return None,
         None => {
             let message = format!("the gate {} has no box, so it is open", quoted(id));
@@ -121,15 +121,15 @@ fn add(gates: &mut Vec<Gate>, gate: Gate, line: &Line<'_>, sink: &mut Sink<'_>) 
     gates.push(gate);
 }
 
-/// The document with a gate's box ticked; nothing when there is no open box of that gate.
+/// The document with a gate's box ticked; `None` if the gate has no open box.
 ///
-/// Every other byte stays, line endings included. A gate that stands several times is ticked
+/// Every other byte stays, line endings included. A gate that is listed several times is ticked
 /// everywhere.
 pub fn tick(text: &str, gate_id: &str) -> Option<String> {
     mark(text, gate_id, "x")
 }
 
-/// The same, with the tick taken away.
+/// The same with the tick removed.
 pub fn untick(text: &str, gate_id: &str) -> Option<String> {
     mark(text, gate_id, " ")
 }

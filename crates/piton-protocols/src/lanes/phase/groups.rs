@@ -1,27 +1,26 @@
 //! Which tasks of a lane get worktrees of their own, and which of those run at once.
 //!
-//! Tasks come in the order in which the lane does them. Only neighbours of one kind are put
-//! together: tests are there before the code they test, and all is there before it is verified.
-//! Whatever a task depends on comes before it, so a task that depends on none of its neighbours
-//! depends on none of them by way of others either: those would stand between the two.
+//! Tasks come in the order in which the lane does them. Only neighbours of one kind form a group:
+//! tests come before the code they test, and verification comes last. Dependencies of a task come
+//! before it, so neighbours without a direct dependency have no indirect one either.
 
 use piton_core::lane::TaskWorktrees;
 
 use super::model::Task;
 
-/// Characters with which the part of a path ends that is known.
+/// Characters that end the fixed part of a path.
 const WILD: [char; 4] = ['*', '?', '[', '{'];
 
 /// Neighbouring tasks of a lane.
 #[derive(Debug)]
 pub(super) struct Group<'t> {
-    /// They, in order.
+    /// The tasks, in order.
     pub tasks: Vec<&'t Task>,
     /// Whether each has a worktree of its own.
     pub apart: bool,
 }
 
-/// The tasks of a lane, put together as far as they can run at once.
+/// Groups the tasks of a lane that can run at once.
 pub(super) fn groups<'t>(tasks: &[&'t Task], when: TaskWorktrees) -> Vec<Group<'t>> {
     let mut found: Vec<Group<'t>> = Vec::new();
     for task in tasks.iter().copied() {
@@ -41,20 +40,20 @@ pub(super) fn groups<'t>(tasks: &[&'t Task], when: TaskWorktrees) -> Vec<Group<'
 /// Whether a task may run beside one that comes before it.
 fn at_once(earlier: &Task, later: &Task, when: TaskWorktrees) -> bool {
     let depends = later.depends_on.iter().any(|d| d.raw == earlier.id);
-    // What a task that names no files will change is anybody's guess.
+    // A task that names no files may change any.
     let known =
         when == TaskWorktrees::On || (owned(earlier).count() > 0 && owned(later).count() > 0);
     let shared = || owned(earlier).any(|a| owned(later).any(|b| overlap(a, b)));
     when != TaskWorktrees::Off && earlier.kind == later.kind && !depends && known && !shared()
 }
 
-/// The files that are a task's own.
+/// The files of a task.
 fn owned(task: &Task) -> impl Iterator<Item = &str> {
     task.files.iter().chain(&task.tests_owned).map(String::as_str)
 }
 
-/// Whether two names may stand for a common file: equal, one within the other, or patterns whose
-/// known beginnings do not tell them apart.
+/// Whether two names may mean the same file: equal, one within the other, or patterns with a common
+/// beginning.
 fn overlap(a: &str, b: &str) -> bool {
     let known = |name: &str| -> (String, bool) {
         let name = name.trim_start_matches("./");
@@ -68,7 +67,7 @@ fn overlap(a: &str, b: &str) -> bool {
         let rest = inner.strip_prefix(outer);
         rest.is_some_and(|rest| wild || rest.is_empty() || rest.starts_with('/'))
     };
-    // The beginning of a pattern may itself go on into the other name.
+    // The beginning of a pattern may be the beginning of the other name.
     within(&a, &b, b_wild) || within(&b, &a, a_wild)
 }
 

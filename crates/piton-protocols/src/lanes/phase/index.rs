@@ -1,8 +1,7 @@
-//! The lanes of a document: from its lane index, or, where there is none, from its swim lanes.
+//! The lanes of a document: from its lane index or, without one, from its swim lanes.
 //!
-//! The index may stand in a fence, as bullets, as plain lines, as one line with semicolons per
-//! lane, or as a table. What the sections of the lanes add (gates they provide, retries) is taken
-//! from there.
+//! The index may be in a fence, as bullets, as plain lines, or as one line with semicolons per lane.
+//! The sections of the lanes add gates that they provide, and retries.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +9,23 @@ use super::draft::{Draft, attribute};
 use super::names::{id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id};
 use piton_formats::diagnostic::{code, quoted};
 use piton_formats::markdown::inline::{bullet, plain, split_outside};
-use piton_formats::markdown::table::{Table, tables};
 use piton_formats::markdown::{Document, Line, Place, Section};
 use piton_formats::sink::Sink;
 
 /// Languages of fences that draw the lanes rather than list them.
 const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];
 
-/// The lanes, and whether a person must confirm them; `of_tasks` are lines that are about tasks.
-pub(super) fn read(
-    document: &Document<'_>,
-    of_tasks: &BTreeSet<usize>,
-    sink: &mut Sink<'_>,
-) -> (Vec<Draft>, bool) {
+/// The lanes, and whether a person must confirm them.
+pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>, bool) {
     let mut lanes = Vec::new();
     for section in document.sections(is_index) {
-        listed(document, &section, of_tasks, &mut lanes, sink);
-        for table in tables(section.lines) {
-            tabled(&table, section.lines, &mut lanes, sink);
-        }
+        listed(document, &section, &mut lanes, sink);
     }
     let from_index = !lanes.is_empty();
-    let described = described(document, of_tasks, sink);
+    let described = described(document, sink);
     if from_index {
         add_described(&mut lanes, described, sink);
-        let more = elsewhere(document, of_tasks, &lanes, sink);
+        let more = elsewhere(document, &lanes, sink);
         add_described(&mut lanes, more, sink);
         return (unique(lanes, sink), false);
     }
@@ -51,17 +42,14 @@ pub(super) fn read(
 fn listed(
     document: &Document<'_>,
     section: &Section<'_, '_>,
-    of_tasks: &BTreeSet<usize>,
     lanes: &mut Vec<Draft>,
     sink: &mut Sink<'_>,
 ) {
     let mut current = None;
-    // Lanes stand no deeper than the first one; what stands deeper belongs to a lane.
+    // Lanes are indented no deeper than the first one; deeper lines belong to a lane.
     let mut depth = None;
-    let heads: BTreeSet<String> = section.lines.iter().filter_map(first_in).collect();
     let mut passed: Vec<(String, &Line<'_>)> = Vec::new();
-    let own = |line: &&Line<'_>| line.is_content() && !of_tasks.contains(&line.number);
-    for line in section.lines.iter().filter(own) {
+    for line in section.lines.iter().filter(|line| line.is_content()) {
         if matches!(line.place, Place::Fence(b) if DIAGRAMS.contains(&document.language(b))) {
             continue;
         }
@@ -75,24 +63,14 @@ fn listed(
         let shallow = depth.is_none_or(|depth| line.indent() <= depth);
         if let Some((id, name)) = lane_head(head).filter(|_| shallow) {
             depth = depth.or(Some(line.indent()));
-            // A heading that names a lane of the list goes on about it.
+            // A heading that names a lane of the list adds to it.
             let known = lanes.iter().position(|l| l.lane.id == id && line.heading().is_some());
             current = Some(known.unwrap_or(lanes.len()));
             if known.is_none() {
                 lanes.push(Draft::new(id, name, line));
             }
-            // Several lanes may stand in one line. What begins a line of its own is not meant
-            // there.
-            for parts in rest.chunk_by(|_, next| begun(next, &heads).is_none()) {
-                let first = parts.first().and_then(|part| begun(part, &heads));
-                let parts = if first.is_some() { &parts[1..] } else { parts };
-                if let Some((id, name)) = first {
-                    current = Some(lanes.len());
-                    lanes.push(Draft::new(id, name, line));
-                }
-                if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
-                    semicolons(lane, parts, line, sink);
-                }
+            if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
+                semicolons(lane, rest, line, sink);
             }
             continue;
         }
@@ -116,19 +94,6 @@ fn listed(
     }
 }
 
-/// The lane that a line of the list begins with.
-fn first_in(line: &Line<'_>) -> Option<String> {
-    let text = line.heading().map_or(line.text, |(_, title)| title);
-    let item = bullet(text).unwrap_or(text.trim());
-    lane_head(split_outside(item, b";").first()?).map(|(id, _)| id)
-}
-
-/// Id and name, when a part within a line begins a lane: it has a name, and no line of its own.
-fn begun(part: &str, heads: &BTreeSet<String>) -> Option<(String, String)> {
-    lane_head(part)
-        .filter(|(id, name)| is_plain_lane_id(id) && !name.is_empty() && !heads.contains(id))
-}
-
 /// Id and name, when a text begins a lane.
 fn lane_head(text: &str) -> Option<(String, String)> {
     let (id, name) = id_and_text(text)?;
@@ -149,34 +114,13 @@ fn semicolons(lane: &mut Draft, parts: &[&str], line: &Line<'_>, sink: &mut Sink
     }
 }
 
-/// Lanes as rows of a table whose first column names the lane.
-fn tabled(table: &Table, lines: &[Line<'_>], lanes: &mut Vec<Draft>, sink: &mut Sink<'_>) {
-    let columns = table.columns();
-    let place = |names: &[&str]| columns.iter().position(|c| names.contains(&c.as_str()));
-    let Some(id) = place(&["lane", "lane id", "id", "swim lane"]) else { return };
-    let name = place(&["name", "title", "description", "scope", "purpose"]);
-    for row in &table.rows {
-        let line = &lines[row.index];
-        let cell = |at: Option<usize>| at.and_then(|at| row.cells.get(at)).map(|c| plain(c));
-        let Some((lane_id, inline)) = cell(Some(id)).and_then(|c| lane_head(&c)) else { continue };
-        let name = cell(name).unwrap_or(inline);
-        let mut lane = Draft::new(lane_id, name, line);
-        for (column, value) in columns.iter().zip(&row.cells) {
-            if let Some((key, value)) = attribute(&format!("{column}: {value}")) {
-                lane.set(key, &value, line, sink);
-            }
-        }
-        lanes.push(lane);
-    }
-}
-
 /// The lane a heading names: `SL-1 -- Name`, `SL-1 Name`, `Lane SL-1: Name`, `D.1 SL-1 — Name`.
 pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
     let title = plain(title);
     if let Some(found) = lane_head(&title).or_else(|| unmarked(&title)) {
         return Some(found);
     }
-    // A number or the word "lane" may stand before the id.
+    // A number or the word "lane" may precede the id.
     let (first, rest) = title.split_once(' ')?;
     let numbered = first.trim_end_matches(['.', ')']);
     let short = numbered.len() <= 4 && numbered.chars().all(|c| c.is_alphanumeric() || c == '.');
@@ -184,7 +128,7 @@ pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
     if word { lane_head(rest.trim()).or_else(|| unmarked(rest.trim())) } else { None }
 }
 
-/// Id and name of a heading without a mark in between, where the id can be nothing but a lane's.
+/// Id and name of a heading without a mark in between, if the id can only be a lane's.
 fn unmarked(title: &str) -> Option<(String, String)> {
     let id = id_at_start(title).filter(|id| is_plain_lane_id(id))?;
     let name = title[id.len()..].strip_prefix(' ')?.trim();
@@ -200,16 +144,10 @@ fn is_lanes(title: &str) -> bool {
     title.contains("swim lanes") || title == "lanes"
 }
 
-/// What headings of known lanes elsewhere are followed by, as where the tables of tasks stand.
-fn elsewhere(
-    document: &Document<'_>,
-    of_tasks: &BTreeSet<usize>,
-    known: &[Draft],
-    sink: &mut Sink<'_>,
-) -> Vec<Draft> {
+/// The lanes as other headings describe them, such as those of the task tables.
+fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> Vec<Draft> {
     let read = document.sections(|title| is_index(title) || is_lanes(title));
-    let mut read: BTreeSet<usize> = read.iter().flat_map(|s| s.lines).map(|l| l.number).collect();
-    read.extend(of_tasks);
+    let read: BTreeSet<usize> = read.iter().flat_map(|s| s.lines).map(|l| l.number).collect();
     let mut found: Vec<Draft> = Vec::new();
     // Whether the lines belong to the one found last, and the level of its heading.
     let mut within: Option<usize> = None;
@@ -233,19 +171,14 @@ fn elsewhere(
 }
 
 /// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.
-fn described(
-    document: &Document<'_>,
-    of_tasks: &BTreeSet<usize>,
-    sink: &mut Sink<'_>,
-) -> Vec<Draft> {
+fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
     let mut lanes: Vec<Draft> = Vec::new();
     for section in document.sections(is_lanes) {
         let mut within = None;
-        let own = |line: &&Line<'_>| line.place == Place::Text && !of_tasks.contains(&line.number);
-        for line in section.lines.iter().filter(own) {
+        for line in section.lines.iter().filter(|line| line.place == Place::Text) {
             if let Some((_, title)) = line.heading() {
                 if let Some((id, name)) = lane_heading(title) {
-                    // `SL-1 Tasks` below `SL-1 -- Name` goes on about that lane.
+                    // `SL-1 Tasks` below `SL-1 -- Name` adds to that lane.
                     let more = unmarked(&plain(title)).is_some();
                     let known = lanes.iter().position(|l| more && l.lane.id == id);
                     within = Some(known.unwrap_or(lanes.len()));
@@ -261,7 +194,7 @@ fn described(
     lanes
 }
 
-/// Adds to the lanes of the index what their sections say.
+/// Adds what their sections say to the lanes of the index.
 fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>) {
     for more in described {
         let id = &more.lane.id;
@@ -284,7 +217,7 @@ fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>
     }
 }
 
-/// Refuses a lane that stands twice.
+/// Refuses a lane that is listed twice.
 fn unique(lanes: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<Draft> {
     let mut kept: Vec<Draft> = Vec::new();
     for lane in lanes {

@@ -1,8 +1,7 @@
-//! Phase documents: Markdown in, a [`Phase`] and its problems out; and a gate ticked or not.
+//! Phase documents: Markdown to a [`Phase`] and its problems, and ticks of gates.
 //!
-//! In passes over one list of lines: heading, gates, lanes, tasks, tests, then names are resolved.
-//! The reader takes the forms found in the wild and reports what it does not understand; it never
-//! guesses and never changes the document, apart from [`tick`] and [`untick`].
+//! Reads heading, gates, lanes, tasks and tests from one list of lines, then resolves names. The reader
+//! accepts the forms of real documents, reports what it does not understand and never guesses.
 
 #![expect(clippy::similar_names, reason = "lines and lanes are what this is about")]
 
@@ -15,7 +14,6 @@ mod model;
 mod names;
 mod prompt;
 mod resolve;
-mod task_lists;
 mod tasks;
 mod test_plan;
 mod to_plan;
@@ -36,14 +34,13 @@ use piton_formats::markdown::Document;
 use piton_formats::markdown::inline::plain;
 use piton_formats::sink::Sink;
 
-/// Largest phase document: the longest seen have a hundredth of it, and what is larger is another
-/// file.
+/// Largest phase document: a hundred times the longest known; a larger file is the wrong one.
 pub const PHASE_BYTES_MAX: usize = 8 << 20;
 
-/// Marks that end the phase's id in the first heading where there is no colon.
+/// Marks that end the phase's id in the first heading if it has no colon.
 const TITLE_MARKS: [&str; 4] = [" -- ", " — ", " – ", " - "];
 
-/// Reads a document that is good to run: the phase and its warnings, or all problems.
+/// Reads a document to run: the phase and its warnings, or all problems.
 pub fn read(file: &str, text: &str) -> Result<(Phase, Vec<Diagnostic>), Vec<Diagnostic>> {
     let (phase, problems) = inspect(file, text);
     if problems.iter().any(|p| p.severity == Severity::Error) {
@@ -52,7 +49,7 @@ pub fn read(file: &str, text: &str) -> Result<(Phase, Vec<Diagnostic>), Vec<Diag
     Ok((phase, problems))
 }
 
-/// Reads whatever a document says, and everything that is wrong with it.
+/// Reads as much of a document as possible, and all its problems.
 pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     let mut sink = Sink::new(file, text);
     if text.len() > PHASE_BYTES_MAX {
@@ -69,10 +66,8 @@ pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     let mut phase = Phase::default();
     heading(&document, &mut phase, &mut sink);
     phase.gates = gates::read(&document, &mut sink);
-    let listed = task_lists::read(&document);
-    let of_tasks = task_lists::lines(&listed);
-    let (mut drafts, needs_confirmation) = index::read(&document, &of_tasks, &mut sink);
-    tasks::read(&document, &listed, &mut drafts, &mut sink);
+    let (mut drafts, needs_confirmation) = index::read(&document, &mut sink);
+    tasks::read(&document, &mut drafts, &mut sink);
     if drafts.is_empty() {
         let message = "the document has no lanes";
         let hint = "add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`";

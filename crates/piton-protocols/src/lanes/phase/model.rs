@@ -10,7 +10,7 @@ pub struct Phase {
     pub id: String,
     /// The text after it.
     pub title: String,
-    /// Line of that heading; 0 when there is none.
+    /// Line of that heading; 0 if there is none.
     pub line: usize,
     /// The interface freeze gates.
     pub gates: Vec<Gate>,
@@ -61,16 +61,16 @@ pub struct Lane {
     pub retries: Option<u32>,
     /// Its tasks, in the order of the document.
     pub tasks: Vec<Task>,
-    /// Whether nothing holds it back.
+    /// Whether nothing blocks it.
     pub ready: bool,
-    /// What holds it back: open gates, lanes, phases, and what was not understood.
+    /// What blocks it: open gates, lanes, phases, and names that are unknown.
     pub blocked_by: Vec<String>,
     /// Its line, from 1.
     pub line: usize,
 }
 
 impl Lane {
-    /// What the lane itself waits for, as written or by `Blocks:`; its tasks' own needs apart.
+    /// What the lane itself waits for, without what its tasks need.
     pub fn stated_dependencies(&self) -> impl Iterator<Item = &Dependency> {
         self.depends_on.iter().filter(|d| d.origin != Origin::Task)
     }
@@ -130,7 +130,7 @@ pub enum ParallelSafe {
 }
 
 impl ParallelSafe {
-    /// The word in the document; nothing when it does not say.
+    /// The word in the document; `None` if it does not say.
     pub fn word(&self) -> Option<&'static str> {
         match self {
             Self::Yes => Some("yes"),

@@ -1,7 +1,7 @@
 //! Names in a phase document: ids of gates, lanes, phases and tasks, and lists of them.
 //!
-//! A name is known by its shape and by what the document defines. What fits nothing stays as it is
-//! written, as unknown: nothing is guessed.
+//! A name is recognized by its form and by what the document defines. Any other name is unknown;
+//! nothing is guessed.
 
 use super::model::{Dependency, DependencyKind, Origin};
 use piton_formats::markdown::inline::{is_none, plain, split_outside, without_brackets};
@@ -33,7 +33,7 @@ pub(super) fn is_gate_id(id: &str) -> bool {
     has_prefix(id, GATE_PREFIX) && id.len() > GATE_PREFIX.len()
 }
 
-/// Tells whether an id looks like a lane's: `SL-…`, `lane-…`, or capitals with a digit or dash.
+/// Tells whether an id has the form of a lane's: `SL-…`, `lane-…`, or capitals with a digit or dash.
 pub(super) fn is_lane_id(id: &str) -> bool {
     for prefix in [LANE_PREFIX, LANE_WORD_PREFIX] {
         if has_prefix(id, prefix) {
@@ -45,7 +45,7 @@ pub(super) fn is_lane_id(id: &str) -> bool {
     capital && marked && !is_gate_id(id) && !id.contains(|c: char| c.is_ascii_lowercase())
 }
 
-/// Tells whether an id can be nothing but a lane's: `SL-…`.
+/// Tells whether an id can only be a lane's: `SL-…`.
 pub(super) fn is_plain_lane_id(id: &str) -> bool {
     id.len() > LANE_PREFIX.len() && id.starts_with(LANE_PREFIX)
 }
@@ -59,7 +59,7 @@ pub(super) fn is_phase_id(id: &str) -> bool {
 
 /// Id and text of `ID -- text`, with any of the marks in between, or none when the id is alone.
 ///
-/// Emphasis and backquotes around the id are taken away; `None` when no separated id begins it.
+/// Emphasis and backquotes around the id are removed; `None` if the text does not begin with an id.
 pub(super) fn id_and_text(text: &str) -> Option<(String, String)> {
     let plain = plain(text);
     let id = id_at_start(&plain)?;
@@ -100,7 +100,7 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The name as the document defines it, and what it is; nothing where it is not a name.
+    /// The name as the document defines it, and its kind; `None` if it is not a name.
     fn classify(&self, word: &str, alone: bool) -> Option<(String, DependencyKind)> {
         let word = word.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '"' | '\''));
         let same = |known: &&String| known.eq_ignore_ascii_case(word);
@@ -150,7 +150,7 @@ impl Known<'_> {
             return found;
         }
         let plain = plain(&value.replace("<br>", ",").replace("<br/>", ","));
-        // A value wholly in brackets is a value; brackets within one are remarks.
+        // Brackets around the value are removed; brackets within it are remarks.
         let inner = plain.strip_prefix('(').and_then(|p| p.strip_suffix(')')).unwrap_or(&plain);
         for item in split_outside(&inner.replace(" and ", ", "), b",;&") {
             let item = without_brackets(item);

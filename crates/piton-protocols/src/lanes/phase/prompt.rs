@@ -1,18 +1,19 @@
 //! The prompt of a task, from a template that a person can read and change.
 //!
-//! The template is filled in twice. Here the task's own fields go in, so that a plan shows the
-//! words the agent will get. What only an attempt knows (`failure_context`, `attempt`, `run.id`,
-//! `root` and so on) stays a template for the attempt; conditions about it stand between `{% raw
-//! %}` and `{% endraw %}`. Whatever a document says can never become a template itself.
+//! The template is filled in twice. Here the fields of the task are filled in, so that a plan shows
+//! what the agent will read. What only an attempt knows (`failure_context`, `attempt`, `run.id`, `root`
+//! and so on) stays a template for the attempt; conditions about it are between `{% raw %}` and
+//! `{% endraw %}`. Texts of the document are escaped and never become templates.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use minijinja::value::Object;
 use minijinja::{Environment, Value, context};
 
 use super::model::{Lane, Phase, Task};
 use piton_formats::template::{self, Error};
 
-/// The template where the settings name no other.
+/// The template, unless the settings name another one.
 pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");
 
 /// The names that a template of a task's prompt can use, and what they are; those from `run.id` on
@@ -38,30 +39,36 @@ pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
     ("title", "the plan's title"),
     ("root", "the project's folder"),
     ("failure_context", "what failed before; empty in the first attempt"),
+    ("context.NAME", "what the run's protocol gives the step as NAME; lanes gives nothing"),
 ];
 
-/// The template of the step that mends a lane whose tasks were done in worktrees of their own.
+/// The template of the step that fixes a lane whose tasks were done in worktrees of their own.
 const MEND_PROMPT: &str = include_str!("../mend_prompt.md");
 
-/// What the engine calls the template where the settings name no other.
-const USUAL: &str = "task_prompt";
-
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut engine = template::language::engine();
+    let mut engine = template::engine();
     // Texts of the document are escaped; only the names left for the attempt are marked as safe.
     engine.set_formatter(|out, _, value| {
         let text = value.to_string();
         let text = if value.is_safe() { text } else { template::escape(&text) };
         out.write_str(&text).map_err(minijinja::Error::from)
     });
-    // Read once: most tasks have it. What is wrong with it is said when it is filled in.
-    let _ = engine.add_template(USUAL, TASK_PROMPT);
     engine
 });
 
 /// A name that is filled in when an attempt starts.
 fn later(name: &str) -> Value {
     Value::from_safe_string(format!("{{{{ {name} }}}}"))
+}
+
+/// The table `context`, whose names are all filled in when an attempt starts.
+#[derive(Debug)]
+struct LaterContext;
+
+impl Object for LaterContext {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        Some(later(&format!("context.{}", key.as_str()?)))
+    }
 }
 
 /// The prompt of one task: a template for its attempts.
@@ -89,13 +96,14 @@ pub(super) fn render(text: &str, phase: &Phase, lane: &Lane, task: &Task) -> Res
         title => later("title"),
         root => later("root"),
         failure_context => later("failure_context"),
+        context => Value::from_object(LaterContext),
     };
     fill(text, values)
 }
 
-/// The prompt that mends a lane: a template for its attempts.
+/// The prompt that fixes a lane: a template for its attempts.
 pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result<String, Error> {
-    let told = |task: &&Task| {
+    let task = |task: &&Task| {
         context! { id => &task.id, type => task.kind.word(), files => &task.files }
     };
     let mut commands: Vec<String> = Vec::new();
@@ -105,7 +113,7 @@ pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result
         }
     }
     let values = context! {
-        tasks => tasks.iter().map(told).collect::<Vec<Value>>(),
+        tasks => tasks.iter().map(task).collect::<Vec<Value>>(),
         test_commands => commands,
         lane => context! { id => &lane.id, name => &lane.name },
         phase => context! { id => &phase.id, title => &phase.title },
@@ -114,14 +122,7 @@ pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result
 }
 
 fn fill(text: &str, values: Value) -> Result<String, Error> {
-    let usual = ENGINE.get_template(USUAL).ok().filter(|_| text == TASK_PROMPT);
-    let filled = match usual {
-        Some(usual) => usual.render(values).map_err(|error| Error {
-            line: error.line().unwrap_or(1),
-            message: template::describe(&error),
-        })?,
-        None => template::fill(&ENGINE, text, values)?,
-    };
+    let filled = ENGINE.render_str(text, values)?;
     match template::check(&filled).into_iter().next() {
         Some(problem) => Err(Error { line: problem.line, message: problem.message }),
         None => Ok(filled),

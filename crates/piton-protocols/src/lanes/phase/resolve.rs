@@ -1,8 +1,7 @@
-//! Puts the lanes of a document together: who waits for whom, what holds each back, what cannot be.
+//! Resolves the names of a document: which lane waits for which, what blocks it, and cycles.
 //!
-//! `Blocks: X` makes X wait. A lane waits for the gates, lanes and phases it names and those its
-//! tasks name. Whether other lanes have run is not in the document, so a lane named is a lane
-//! waited for.
+//! `Blocks: X` makes X wait. A lane waits for the gates, lanes and phases that it or its tasks name.
+//! The document does not say which lanes have run, so every lane that is named counts.
 
 use super::draft::{At, Draft};
 use super::model::{Dependency, DependencyKind, Gate, Lane, Origin, Task};
@@ -30,18 +29,18 @@ pub(super) fn resolve(
         find_task_cycle(&draft.lane, sink);
     }
     let mut lanes: Vec<Lane> = drafts.into_iter().map(|draft| draft.lane).collect();
-    hold_back(&mut lanes, gates);
+    set_blocked_by(&mut lanes, gates);
     lanes
 }
 
-/// What a lane says it waits for.
+/// Resolves the dependencies that a lane states.
 fn depends_on(draft: &mut Draft, known: Known<'_>, from_sections: bool, sink: &mut Sink<'_>) {
     let mut found: Vec<(Dependency, std::ops::Range<usize>)> = Vec::new();
     for At { value, line, span } in &draft.depends_on {
         let read = known.dependencies(value, *line).into_iter();
         found.extend(read.map(|dependency| (dependency, span.clone())));
     }
-    // Without an index, what a lane consumes is all there is about its gates.
+    // Without an index, only the interfaces that a lane consumes name its gates.
     for At { value, line, span } in draft.consumes.iter().filter(|_| from_sections) {
         let kind = DependencyKind::Gate;
         let gate = |raw| Dependency { raw, kind, origin: Origin::Stated, line: *line };
@@ -76,7 +75,7 @@ fn add(lane: &mut Lane, dependency: Dependency) {
     }
 }
 
-/// Turns `Blocks: X` into a dependency of X; what is no lane of this phase only stays named.
+/// Turns `Blocks: X` into a dependency of X, if X is a lane of this phase.
 fn blocks(drafts: &mut [Draft], known: Known<'_>, sink: &mut Sink<'_>) {
     for at in 0..drafts.len() {
         let blocker = drafts[at].lane.id.clone();
@@ -103,7 +102,7 @@ fn blocks(drafts: &mut [Draft], known: Known<'_>, sink: &mut Sink<'_>) {
     }
 }
 
-/// What tasks wait for beyond their own lane, the lane waits for.
+/// Makes lanes wait for what their tasks need from other lanes.
 fn from_tasks(drafts: &mut [Draft]) {
     let homes: Vec<(String, String)> = drafts
         .iter()
@@ -198,8 +197,7 @@ fn find_cycle(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
             before.iter().filter_map(place).collect()
         })
         .collect();
-    // Lanes are taken away while nothing before them is left; what remains is in or behind a
-    // circle.
+    // Lanes are removed while none before them is left; what remains is in or behind a cycle.
     let mut left: Vec<usize> = (0..lanes.len()).collect();
     loop {
         let rest: Vec<usize> =
@@ -227,14 +225,14 @@ fn find_cycle(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
     }
 }
 
-/// Says of each lane what holds it back.
-fn hold_back(lanes: &mut [Lane], gates: &[Gate]) {
+/// Sets what blocks each lane.
+fn set_blocked_by(lanes: &mut [Lane], gates: &[Gate]) {
     let provided: Vec<(String, Vec<String>)> =
         lanes.iter().map(|lane| (lane.id.clone(), lane.provides.clone())).collect();
     for lane in lanes {
         let open = |d: &Dependency| d.kind != DependencyKind::Gate || !is_closed(gates, &d.raw);
         let waiting: Vec<&Dependency> = lane.depends_on.iter().filter(|d| open(d)).collect();
-        // A lane that is waited for through an open gate of its own need not be named twice.
+        // A lane behind an open gate that it provides is not named twice.
         let by_gate = |d: &Dependency| {
             let gates = provided.iter().find(|(id, _)| *id == d.raw).map(|(_, gates)| gates);
             d.kind == DependencyKind::Lane

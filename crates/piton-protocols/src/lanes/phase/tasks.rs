@@ -1,22 +1,21 @@
-//! The tasks: rows of tables, known by their columns, or lists, given to the lane they belong to.
+//! The tasks: rows of tables, known by their columns, given to the lane they belong to.
 //!
-//! A lane is known by the section the table stands in, by a column, or by the task's id. A cell
-//! that says `-` or "none" is an answer; an empty cell or a missing column is a missing field.
+//! The lane comes from the section of the table, from a column, or from the task's id. A cell with
+//! `-` or "none" is an answer; an empty cell or a missing column is a missing field.
 
 use super::draft::Draft;
 use super::index::{lane_heading, lane_of_task};
 use super::model::{Dependency, DependencyKind, Field, Task, TaskKind};
 use super::names::Known;
-use super::task_lists::Listed;
 use piton_formats::diagnostic::{code, quoted};
 use piton_formats::markdown::inline::{
     code_spans, is_none, plain, split_outside, without_brackets,
 };
-use piton_formats::markdown::table::{Row, Table, column as column_name, tables};
+use piton_formats::markdown::table::{Row, Table, tables};
 use piton_formats::markdown::{Document, Line};
 use piton_formats::sink::Sink;
 
-/// What a column of a task table holds.
+/// What a column of a task table contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Field(Field),
@@ -49,24 +48,12 @@ fn column(name: &str) -> Column {
 /// A table of tasks with its columns; `None` for any other table.
 fn task_columns(table: &Table) -> Option<Vec<Column>> {
     let columns: Vec<Column> = table.columns().iter().map(|name| column(name)).collect();
-    is_of_tasks(&columns).then_some(columns)
-}
-
-fn is_of_tasks(columns: &[Column]) -> bool {
     let has = |field| columns.contains(&Column::Field(field));
     let typical = [Field::Kind, Field::DependsOn, Field::TestsOwned, Field::TestCommands];
     // "ID" alone begins many tables; two more columns of a task make it one of tasks.
-    has(Field::Id) && typical.into_iter().filter(|field| has(*field)).count() >= 2
-}
-
-/// Tells whether fields of these names are those of a task.
-pub(super) fn is_task<'n>(names: impl Iterator<Item = &'n str>) -> bool {
-    is_of_tasks(&names.map(|name| column(&column_name(name))).collect::<Vec<_>>())
-}
-
-/// Tells whether a name is that of a field of tasks.
-pub(super) fn is_field(name: &str) -> bool {
-    column(&column_name(name)) != Column::Extra
+    let is_of_tasks =
+        has(Field::Id) && typical.into_iter().filter(|field| has(*field)).count() >= 2;
+    is_of_tasks.then_some(columns)
 }
 
 /// A row that is a task, before its names are resolved.
@@ -80,16 +67,9 @@ struct Found<'a> {
 }
 
 /// Reads all tasks into their lanes.
-pub(super) fn read(
-    document: &Document<'_>,
-    listed: &[Listed],
-    lanes: &mut [Draft],
-    sink: &mut Sink<'_>,
-) {
+pub(super) fn read(document: &Document<'_>, lanes: &mut [Draft], sink: &mut Sink<'_>) {
     let lane_ids: Vec<String> = lanes.iter().map(|lane| lane.lane.id.clone()).collect();
-    let mut found = rows(document, &lane_ids, sink);
-    found.extend(listed.iter().filter_map(|task| from_list(document, task, &lane_ids, sink)));
-    found.sort_by_key(|found| found.line.number);
+    let found = rows(document, &lane_ids, sink);
     let task_ids: Vec<String> = found.iter().map(|f| f.id.clone()).collect();
     let known = Known { lanes: &lane_ids, tasks: &task_ids };
     let mut seen: Vec<(&str, usize)> = Vec::new();
@@ -125,22 +105,6 @@ fn rows<'a>(document: &'a Document<'_>, lanes: &[String], sink: &mut Sink<'_>) -
         }
     }
     found
-}
-
-/// A task that is a list, as if it were the row of a table.
-fn from_list<'a>(
-    document: &'a Document<'_>,
-    task: &Listed,
-    lanes: &[String],
-    sink: &mut Sink<'_>,
-) -> Option<Found<'a>> {
-    let line = &document.lines[task.index];
-    let (header, cells): (Vec<String>, Vec<String>) = task.fields.iter().cloned().unzip();
-    let columns: Vec<Column> = header.iter().map(|name| column(&column_name(name))).collect();
-    let row = Row { index: task.index, cells };
-    let section = section_lane(&document.lines[..task.index], lanes);
-    let (lane, id) = place(line, &columns, &row, section.as_ref(), lanes, sink)?;
-    Some(Found { line, lane, id, columns, header, row })
 }
 
 /// The lane of a task and its id; one without a lane is reported.
@@ -225,30 +189,30 @@ fn task(found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) -> Task {
         }
     }
     report_missing(&task, found, sink);
-    report_strangers(&task, found, known, sink);
+    report_unknown_tasks(&task, found, known, sink);
     report_overflow(found, sink);
     task
 }
 
-/// Reports tasks that are waited for and not there.
-fn report_strangers(task: &Task, found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) {
+/// Reports dependencies on tasks that do not exist.
+fn report_unknown_tasks(task: &Task, found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) {
     let digits = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let is_task = |raw: &str| {
         let own = known.lanes.iter().any(|lane| raw.starts_with(lane.as_str()));
         own || raw.strip_prefix(['T', 't']).is_some_and(|rest| digits(rest.trim_matches('-')))
     };
-    let strange = |d: &&Dependency| {
+    let is_unknown = |d: &&Dependency| {
         matches!(d.kind, DependencyKind::Unknown | DependencyKind::Phase) && is_task(&d.raw)
     };
-    for stranger in task.depends_on.iter().filter(strange) {
-        let (task, name) = (quoted(&task.id), quoted(&stranger.raw));
+    for dependency in task.depends_on.iter().filter(is_unknown) {
+        let (task, name) = (quoted(&task.id), quoted(&dependency.raw));
         let message = format!("the task {task} depends on {name}, which is not a task here");
         let hint = "correct the id, or write `none`";
         sink.error(code::UNKNOWN_ID, &found.line.span(), message, hint);
     }
 }
 
-/// Reports cells that belong to no column: what was meant is then in the wrong ones.
+/// Reports cells without a column: then the others are in the wrong columns.
 fn report_overflow(found: &Found<'_>, sink: &mut Sink<'_>) {
     let (cells, columns) = (found.row.cells.len(), found.columns.len());
     let beyond = found.row.cells.get(columns..).unwrap_or_default();
@@ -309,8 +273,8 @@ fn list(cell: &str) -> Vec<String> {
         .collect();
     let name = |item: &String| {
         let spans = code_spans(item);
-        let whole = spans.len() == 1 && item.trim_matches('`').len() == spans[0].len();
-        whole || !plain(item).contains(char::is_whitespace)
+        let is_span = spans.len() == 1 && item.trim_matches('`').len() == spans[0].len();
+        is_span || !plain(item).contains(char::is_whitespace)
     };
     if items.iter().all(name) {
         return items.iter().map(|item| plain(item)).collect();

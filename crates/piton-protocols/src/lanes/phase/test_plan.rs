@@ -1,7 +1,7 @@
 //! The test execution plan: what runs after all merges, from fences, list items and tables.
 //!
-//! Commands are taken where they stand as commands: in shell fences, as an item that is a code span
-//! (a label may precede it), in a column of commands. Prose that mentions one is left alone.
+//! Commands come from shell fences, from items that are a code span (a label may precede it), and from
+//! columns of commands. Commands that prose mentions are ignored.
 
 use super::model::PlannedTest;
 use super::tasks::commands;
@@ -9,9 +9,9 @@ use piton_formats::markdown::inline::{bullet, code_spans, plain};
 use piton_formats::markdown::table::tables;
 use piton_formats::markdown::{Document, Line, Place};
 
-/// Languages whose fences hold commands.
+/// Languages of fences with commands.
 const SHELLS: [&str; 7] = ["", "bash", "sh", "shell", "zsh", "console", "shell-session"];
-/// Commands that mean something to the lines after them.
+/// Commands that affect the lines after them.
 const LASTING: [&str; 8] = ["cd", "pushd", "export", "unset", "source", ".", "set", "alias"];
 /// Words that begin a construct over several lines.
 const OPENERS: [&str; 6] = ["for", "while", "until", "if", "case", "function"];
@@ -62,7 +62,7 @@ fn fenced(document: &Document<'_>, lines: &[Line<'_>]) -> Vec<PlannedTest> {
     found
 }
 
-/// One command per line, unless lines belong together: then the whole fence is one.
+/// One command per line, unless lines belong together: then the fence is one command.
 pub(super) fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
     let prompts = lines.iter().any(|line| line.text.trim_start().starts_with("$ "));
     let transcript = language == "console" || language == "shell-session" || prompts;
@@ -78,9 +78,9 @@ pub(super) fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
         .collect();
     let Some(&(first, _)) = wanted.first() else { return Vec::new() };
     if !transcript && wanted.iter().any(|(_, text)| spans_lines(text) || lasts(text)) {
-        let whole: Vec<&str> = lines.iter().map(|line| line.text).collect();
+        let all: Vec<&str> = lines.iter().map(|line| line.text).collect();
         // Each of its commands must succeed, as each line of other fences must.
-        let command = format!("set -e\n{}", whole.join("\n").trim());
+        let command = format!("set -e\n{}", all.join("\n").trim());
         return vec![PlannedTest { command, line: first }];
     }
     let mut found: Vec<PlannedTest> = Vec::new();
@@ -113,7 +113,7 @@ fn spans_lines(text: &str) -> bool {
         || (odd('\'') && !text.contains('"'))
 }
 
-/// Tells whether a line is there for those after it: a folder to be in, a variable.
+/// Tells whether a line affects those after it: it changes the folder or sets a variable.
 fn lasts(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     let assigns = first.split_once('=').is_some_and(|(name, _)| {
@@ -123,7 +123,7 @@ fn lasts(text: &str) -> bool {
     alone && (LASTING.contains(&first) || (assigns && first == text))
 }
 
-/// The commands that are the whole of an item, or follow a label such as `**Full**:`.
+/// The commands of an item: a code span alone, or after a label such as `**Full**:`.
 fn item(line: &Line<'_>) -> Vec<PlannedTest> {
     let mut found = Vec::new();
     if line.place != Place::Text || line.heading().is_some() || line.text.contains('|') {

@@ -1,38 +1,34 @@
 //! A phase document as a plan: one phase, its lanes in worktrees, each task a step.
 //!
 //! A task's work is a prompt; its test commands are its evidence. The commands of a `test` task
-//! prove the lane rather than the task while the code they test is still to come. What cannot be
-//! decided from the document alone (open gates, other phases, lanes that are safe beside others
-//! only in part) is handed out for a person.
+//! prove the lane instead of the task as long as the code they test does not exist. What the document
+//! does not decide (open gates, other phases, partly parallel-safe lanes) is returned for a person.
 
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
-use piton_core::lane::{
-    Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees, VALIDATION_LANE,
-};
+use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees};
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
 use super::apart::Made;
 use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
 use super::prompt;
 use super::resolve::{is_closed, lanes_before};
-use piton_core::lane::VALIDATION_STEP;
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
-use piton_formats::plan::build::{BACKOFF_DEFAULT, GRACE_DEFAULT};
+use piton_formats::plan::build::bare_step;
 use piton_formats::plan::implicit::{self, RESERVED};
 use piton_formats::plan::{LANES_MAX, STEPS_MAX};
 use piton_formats::settings::{PullRequest, Settings};
 use piton_formats::sink::Sink;
 use piton_formats::template::escape;
 
-/// What a document leaves open.
+/// The values that a document leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanDefaults {
     /// Name and command of the agent that does the tasks.
     pub agent: Option<(String, Command)>,
-    /// The template of a task's prompt; [`super::TASK_PROMPT`] where there is none.
+    /// The template of a task's prompt; `None` for [`super::TASK_PROMPT`].
     pub task_prompt: Option<String>,
-    /// A step with the usual limits, and nothing to do.
+    /// A step with the default limits and no work.
     pub step: Step,
     /// How lanes work.
     pub rules: LaneRules,
@@ -55,25 +51,12 @@ impl PlanDefaults {
         let name = defaults.agent.as_ref();
         let agent = name.and_then(|n| Some((n.clone(), settings.agents.get(n)?.command.clone())));
         let own = defaults.lane.commit_message.clone();
+        let work = Work::Tests(Vec::new());
+        let step = bare_step(String::new(), work, defaults, settings.budgets.step_time);
         Self {
             agent,
             task_prompt: None,
-            step: Step {
-                id: String::new(),
-                work: Work::Tests(Vec::new()),
-                test: None,
-                dir: String::new(),
-                env: defaults.env.clone(),
-                inputs: Vec::new(),
-                artifacts: Vec::new(),
-                retries: defaults.retries.unwrap_or(0),
-                backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
-                timeout: defaults.timeout.unwrap_or(settings.budgets.step_time),
-                idle_timeout: defaults.idle_timeout,
-                grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
-                keep: defaults.keep.clone().unwrap_or_default(),
-                role: Role::Work,
-            },
+            step: Step { dir: String::new(), ..step },
             rules: LaneRules {
                 isolation: defaults.lane.isolation.unwrap_or(Isolation::Worktree),
                 merge: defaults.lane.merge.unwrap_or(Merge::Queue),
@@ -101,13 +84,13 @@ impl PlanDefaults {
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
-    /// What holds lanes back that no lane of the plan provides.
+    /// What blocks lanes and is not in the plan.
     pub holds: Vec<Hold>,
-    /// Lanes that are safe beside others only in part, and why; in the plan they run alone.
+    /// Lanes that are only partly parallel-safe, and why; in the plan they run alone.
     pub mixed: Vec<(String, String)>,
 }
 
-/// Something outside of the plan that holds a lane back.
+/// Something outside of the plan that blocks a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// The lane, as the plan names it.
@@ -118,7 +101,7 @@ pub struct Hold {
     pub kind: HoldKind,
 }
 
-/// What holds a lane back.
+/// What blocks a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldKind {
     /// A gate that is open and that no other lane closes.
@@ -150,9 +133,12 @@ pub(super) struct Builder<'a> {
     sink: Sink<'a>,
 }
 
+/// The lane that tests a phase after the last merge.
+const VALIDATION_LANE: &str = "validation";
+
 impl Builder<'_> {
     fn build(&mut self) -> Planned {
-        self.check_whole();
+        self.check_document();
         let phase_id = plan_id(&self.phase.id);
         let (mut lanes, mut holds, mut mixed) = (vec![], vec![], vec![]);
         for lane in &self.phase.lanes {
@@ -188,8 +174,8 @@ impl Builder<'_> {
         self.sink.error(code, &span, message, hint);
     }
 
-    /// What concerns the document as a whole.
-    fn check_whole(&mut self) {
+    /// Checks the document itself.
+    fn check_document(&mut self) {
         if self.defaults.agent.is_none() {
             let message = "tasks need an agent, but none is defined".to_owned();
             let hint = "in piton.toml, set `agent` in [defaults] and define [agents.NAME] with a `command`";
@@ -207,16 +193,10 @@ impl Builder<'_> {
     fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> Vec<plan::Lane> {
         if lane.tasks.is_empty() {
             let message = format!("the lane {} has no tasks", quoted(&lane.id));
-            let hint = "ask for a plan update that adds tasks to it, as a table or a list";
+            let hint = "ask for a plan update that adds tasks to it";
             self.error(code::MISSING_FIELD, lane.line, message, hint);
         }
-        for task in lane.tasks.iter().filter(|task| !task.missing.is_empty()) {
-            let names: Vec<&str> = task.missing.iter().map(|field| field.name()).collect();
-            let message = format!("the task {} lacks: {}", quoted(&task.id), names.join(", "));
-            let hint = "ask for a plan update that fills them in; write `-` for none";
-            self.error(code::MISSING_FIELD, task.line, message, hint);
-        }
-        let tasks = self.ordered(lane);
+        let tasks = ordered(lane);
         let Made { steps, parts } = self.tasks(lane, &id, &tasks);
         let before = lanes_before(lane, &self.phase.lanes, &self.phase.gates);
         let needs = before
@@ -271,28 +251,6 @@ impl Builder<'_> {
         found
     }
 
-    /// The tasks of a lane in their order: what they depend on first, then by type, then as
-    /// written.
-    fn ordered<'l>(&mut self, lane: &'l Lane) -> Vec<&'l Task> {
-        let mut left: Vec<&Task> = lane.tasks.iter().collect();
-        let mut done: Vec<&Task> = Vec::new();
-        while !left.is_empty() {
-            let waits = |task: &Task| {
-                task.depends_on.iter().any(|d| left.iter().any(|other| other.id == d.raw))
-            };
-            let ready = left.iter().enumerate().filter(|(_, task)| !waits(task));
-            let Some((at, _)) = ready.min_by_key(|(at, task)| (task.kind, *at)) else {
-                let names: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
-                let message = format!("tasks wait for each other: {}", names.join(", "));
-                let hint = "remove one of them from `Depends On`";
-                self.error(code::CYCLE, left[0].line, message, hint);
-                break;
-            };
-            done.push(left.remove(at));
-        }
-        done
-    }
-
     /// One task as a step; `to_come` tells whether code its tests may need is written later.
     pub(super) fn step(
         &mut self,
@@ -328,7 +286,7 @@ impl Builder<'_> {
         step
     }
 
-    /// The agent that does the tasks; that there is one is checked for the whole document.
+    /// The agent that does the tasks; `check_document` reports a missing one.
     pub(super) fn agent(&self) -> (String, Command) {
         let none = || (String::new(), Command::Args(Vec::new()));
         self.defaults.agent.clone().unwrap_or_else(none)
@@ -343,7 +301,8 @@ impl Builder<'_> {
             |lane: &plan::Lane| LanePath { phase: phase_id.to_owned(), lane: lane.id.clone() };
         let steps = self.phase.test_plan.iter().enumerate().map(|(at, test)| {
             let work = Work::Tests(vec![Command::Shell(escape(&test.command))]);
-            self.defaults.step(format!("{VALIDATION_STEP}{}", at + 1), work, 0)
+            let step = self.defaults.step(format!("validate-{}", at + 1), work, 0);
+            plan::Step { role: Role::Validation, ..step }
         });
         Some(plan::Lane {
             id: VALIDATION_LANE.to_owned(),
@@ -353,6 +312,22 @@ impl Builder<'_> {
             rules: LaneRules::default(),
         })
     }
+}
+
+/// The tasks of a lane in their order: what they depend on first, then by type, then as written.
+fn ordered(lane: &Lane) -> Vec<&Task> {
+    let mut left: Vec<&Task> = lane.tasks.iter().collect();
+    let mut done: Vec<&Task> = Vec::new();
+    while !left.is_empty() {
+        let waits = |task: &Task| {
+            task.depends_on.iter().any(|d| left.iter().any(|other| other.id == d.raw))
+        };
+        let ready = left.iter().enumerate().filter(|(_, task)| !waits(task));
+        // The reader refused tasks that wait for each other.
+        let Some((at, _)) = ready.min_by_key(|(at, task)| (task.kind, *at)) else { break };
+        done.push(left.remove(at));
+    }
+    done
 }
 
 /// The commands that prove a lane: those of all its tasks, each once. A later task may break what
@@ -392,7 +367,7 @@ pub fn plan_id(name: &str) -> String {
         made = made.replace("..", ".");
     }
     let made = made.trim_end_matches(['-', '.']);
-    // Git takes no such part of a branch.
+    // Git refuses it in a branch name.
     let made = made.strip_suffix(".lock").map_or(made.to_owned(), |stem| format!("{stem}-lock"));
     if made.is_empty() { "x".to_owned() } else { made }
 }

@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a file's content; `None` where it is no file, or not as it should be.
+    /// Reads a file's content; `None` where it is not a file, or not as it should be.
     pub(crate) fn blob(&mut self, place: Location, content: &mut Vec<u8>) -> Option<()> {
         content.clear();
         let from = match self.entry(place, content)? {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         content
     }
 
-    /// Reads what stands at a place: the content, or the difference.
+    /// Reads what is at a place: the content, or the difference.
     fn entry(&mut self, place: Location, content: &mut Vec<u8>) -> Option<Kind> {
         let file = self.packs.packs.get(place.pack)?.data()?;
         let mut head = [0; HEAD_BYTES_MAX];

@@ -1,6 +1,6 @@
-//! Objects that lie in packs: which there are, and what they hold.
+//! Objects that are in packs: which there are, and what they hold.
 //!
-//! A first snapshot asks which: what lies in a pack (git syncs those) is not written again. Loose
+//! A first snapshot asks which: what is in a pack (git syncs those) is not written again. Loose
 //! objects don't count, because git does not sync them. A large checkout reads them, for starting a
 //! `git cat-file` and having everything copied through a pipe takes as long as creating the files.
 
@@ -26,7 +26,7 @@ pub(crate) struct Packs {
     packs: Vec<Pack>,
 }
 
-/// Where an object lies.
+/// Where an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
     pack: usize,
@@ -55,12 +55,12 @@ impl Packs {
         Self { packs: indexes.filter_map(|file| Pack::open(&file)).collect() }
     }
 
-    /// Whether an object lies in a pack.
+    /// Whether an object is in a pack.
     pub(crate) fn contains(&self, oid: Oid) -> bool {
         self.packs.iter().any(|pack| pack.position(oid).is_some())
     }
 
-    /// Where an object lies, in a pack that can be read.
+    /// Where an object is, in a pack that can be read.
     pub(crate) fn find(&self, oid: Oid) -> Option<Location> {
         self.packs.iter().enumerate().find_map(|(at, pack)| {
             let offset = pack.offset(pack.position(oid)?)?;

@@ -143,7 +143,7 @@ fn a_damaged_pack_gives_nothing_or_what_was_there() {
         for (id, expected) in ids.lines().zip(&expected) {
             let place = packs.find(Oid::from_hex(id.as_bytes()).expect("an id")).expect("a place");
             match reader.blob(place, &mut content) {
-                // A base that is another object of the same length can't be told without hashing
+                // A base that is another object of the same length can't be recognised without hashing
                 // all of it, which git does not do either.
                 Some(()) => assert_eq!(content.len(), expected.len(), "{id} of damage at {at}"),
                 None => refused += 1,

@@ -1,4 +1,4 @@
-//! Pages of transactions: cut short, under way, done.
+//! Pages of transactions: interrupted, in progress, done.
 
 use super::*;
 use crate::git::git;
@@ -155,7 +155,7 @@ fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
     assert_eq!(clear(&scene.repo).unwrap(), 0);
     assert_eq!(sweep(&scene.repo, "").unwrap(), 0);
     assert!(user.exists());
-    // The next one on it was cut short.
+    // The next one on it was interrupted.
     let mut page = Page::new(&scene.repo).unwrap();
     assert!(page.begin("update refs/heads/done x\ncommit\nstart\n").unwrap());
     page.end();

@@ -26,7 +26,7 @@ impl Rig {
         std::fs::read_to_string(self.path()).unwrap()
     }
 
-    /// What lies beside the file.
+    /// What is beside the file.
     fn beside(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path().join("view")).unwrap();
         let mut names: Vec<String> =
@@ -123,7 +123,7 @@ fn a_killed_writer_leaves_nothing_and_loses_nothing() {
     let new: &[u8] = b"one\ntwo\n";
     let theirs: &[u8] = b"one\ntheirs\n";
     let swap = || format!("swap-{}-{}", short(old), short(new));
-    // What lies beside, what the file holds, and what it must hold after the next writer.
+    // What is beside, what the file holds, and what it must hold after the next writer.
     let cases: [(&str, &[u8], &[u8], &str); 6] = [
         ("part", b"one\nt", old, "one\ntwo\n"),
         ("part", new, old, "one\ntwo\n"),

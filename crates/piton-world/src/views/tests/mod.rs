@@ -211,7 +211,6 @@ fn the_log_tells_what_happened_in_the_words_of_the_contract() {
     assert!(problems.is_empty(), "{problems:?}");
     let said: Vec<String> = found
         .iter()
-        .map(|l| &l.entry)
         .map(|e| format!("{} {} {} {}", e.lane, e.task, e.event, e.status.as_str()))
         .collect();
     assert_eq!(
@@ -230,6 +229,7 @@ fn the_log_tells_what_happened_in_the_words_of_the_contract() {
             "SL-1 work task_complete ok",
             "SL-1 - tests ok",
             "SL-1 - commit ok",
+            "SL-1 - rebase ok",
             "SL-1 - pre_pr ok",
             "SL-1 - merge ok",
             "SL-1 - worktree_removed ok",
@@ -238,9 +238,9 @@ fn the_log_tells_what_happened_in_the_words_of_the_contract() {
             "- work tests failed",
         ]
     );
-    let failed = &found[5].entry;
+    let failed = &found[5];
     assert_eq!((failed.cmd.as_deref(), failed.exit_code), (Some("make test"), Some(1)));
-    assert!(found.iter().all(|l| l.entry.run_id == RUN && l.entry.phase == "P1"));
+    assert!(found.iter().all(|l| l.run_id == RUN && l.phase == "P1"));
 }
 
 #[test]
@@ -313,7 +313,7 @@ const REPORT: &str = "\
 
 | lane | from | to | at |
 |---|---|---|---|
-| P1/SL-1 | `aaaaaaaaaaaa` | `bbbbbbbbbbbb` | 2025-12-27T10:30:14.000Z |
+| P1/SL-1 | `aaaaaaaaaaaa` | `bbbbbbbbbbbb` | 2025-12-27T10:30:15.000Z |
 
 ## Gates
 
@@ -335,6 +335,12 @@ Attempt 1: exit code 1
   no luck
 ```
 
+### FIX-P1-001
+
+```text
+blocked by FIX-P1-001: make test, exit code 1
+```
+
 ## Next
 
 ```sh
@@ -342,7 +348,7 @@ cd ROOT && piton run plan.toml --resume --run-id P1-20251227-103000
 cd ROOT && piton run plan.toml --rollback --run-id P1-20251227-103000
 ```
 
-<!-- What you write below this line stays. -->
+<!-- Text below this line is kept. -->
 ";
 
 #[test]

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use piton_core::budget::Budgets;
 use piton_core::event::{
-    Class, DriverAttached, Facts, LaneBegun, LaneCommitted, LaneMerged, LaneReady, LaneRemoved,
-    LogRanges, MergeIntended, MergedBy, Next, Outcome, ProtocolRef, RunCreated, Shape,
+    Class, DriverAttached, LaneBegun, LaneCommitted, LaneMerged, LaneReady, LaneRebased,
+    LaneRemoved, MergeIntended, MergedBy, Next, Outcome, ProtocolRef, RunCreated, Shape,
     StepFinished, StepStarted,
 };
-use piton_core::lane::{Isolation, LaneRules, Role, TaskWorktrees, VALIDATION_LANE};
+use piton_core::lane::{Isolation, LaneRules, Role, TaskWorktrees};
 use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
 use piton_core::{Event, LanePath, Millis, Plan, RunId, RunState, StepPath, Timestamp, apply};
 
@@ -17,7 +17,7 @@ use piton_formats::settings::Settings;
 use piton_protocols::TABLE;
 use piton_protocols::files;
 
-use super::super::{Hands, Place, Writer};
+use super::super::{Place, RunLock, Writer};
 
 pub const RUN: &str = "P1-20251227-103000";
 /// The base of times in tests: 2025-12-27T10:30:00Z.
@@ -57,11 +57,12 @@ fn lane(id: &str, isolation: Isolation, provides: &[&str]) -> Lane {
 }
 
 fn plan() -> Plan {
-    let lanes = vec![
+    let mut lanes = vec![
         lane("SL-1", Isolation::Worktree, &["IF-0-P1-A"]),
         lane("SL-2", Isolation::InPlace, &["IF-0-P1-B"]),
-        lane(VALIDATION_LANE, Isolation::InPlace, &[]),
+        lane("validation", Isolation::InPlace, &[]),
     ];
+    lanes[2].steps[0].role = Role::Validation;
     let phase =
         Phase { id: "P1".to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes };
     Plan {
@@ -136,7 +137,7 @@ impl Run {
             ledger: |_| None,
             protocol: "lanes".to_owned(),
         };
-        Writer::new(place, files, Hands::new(root.join("hands"), 1))
+        Writer::new(place, files, RunLock::new(root.join("run.lock"), 1))
     }
 
     /// Brings the files of a run up to its events, as the next driver does.
@@ -201,32 +202,15 @@ impl Run {
     pub fn works(&mut self, lane: &str, attempt: u32, outcome: Outcome) {
         let step = StepPath::new("P1", lane, "work");
         let definition = self.plan.step(&step).unwrap().definition();
-        self.happens(Event::StepStarted(StepStarted {
-            step: step.clone(),
-            attempt,
-            definition,
-            inputs: Vec::new(),
-            before: None,
-            tests_only: false,
-            secrets: Vec::new(),
-        }));
+        self.happens(Event::StepStarted(StepStarted::new(step.clone(), attempt, definition)));
         let ok = outcome == Outcome::Succeeded;
         self.happens(Event::StepFinished(Box::new(StepFinished {
-            step,
-            attempt,
-            outcome,
             exit_code: Some(i32::from(!ok)),
-            signal: None,
             duration_ms: Millis(10),
-            logs: LogRanges::default(),
-            artifacts: Vec::new(),
-            inputs: None,
-            facts: Facts::default(),
-            after: None,
             tests: if ok { vec!["make test".to_owned()] } else { Vec::new() },
-            stirred: false,
             command: (!ok).then(|| "make test".to_owned()),
             retries_max: (!ok).then_some(1),
+            ..StepFinished::new(step, attempt, outcome)
         })));
     }
 
@@ -238,6 +222,12 @@ impl Run {
             tree: "c".repeat(40),
             changed: true,
             tests: vec!["make test".to_owned()],
+        }));
+        self.happens(Event::LaneRebased(LaneRebased {
+            lane: lane.clone(),
+            onto: "a".repeat(40),
+            commit: "b".repeat(40),
+            tree: "c".repeat(40),
         }));
         self.happens(Event::MergeIntended(MergeIntended {
             lane: lane.clone(),
@@ -262,6 +252,7 @@ pub fn failed(next: Next) -> Outcome {
         class: Class::Test,
         error: "exit code 1".to_owned(),
         lines: vec!["no luck".to_owned()],
+        budget: None,
         next,
     }
 }
@@ -278,7 +269,7 @@ pub fn stretches() -> Vec<Stretch> {
         Box::new(|run| run.works("SL-2", 1, Outcome::Succeeded)),
         Box::new(|run| run.works("SL-1", 2, Outcome::Succeeded)),
         Box::new(|run| run.merges("SL-1")),
-        Box::new(|run| run.begins(VALIDATION_LANE)),
-        Box::new(|run| run.works(VALIDATION_LANE, 1, failed(Next::Fail))),
+        Box::new(|run| run.begins("validation")),
+        Box::new(|run| run.works("validation", 1, failed(Next::Fail))),
     ]
 }

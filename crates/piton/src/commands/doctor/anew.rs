@@ -4,12 +4,12 @@
 
 use std::fs;
 
-use piton_ledger::{DATABASE_FILE, Error, Open, Sqlite};
+use piton_ledger::{DATABASE_FILE, Error, Open};
 use piton_view::answers::NewLedger;
 
 use crate::commands::gc::DELETED;
 use crate::commands::request;
-use crate::context::{Context, now};
+use crate::context::{Context, now, open_ledger};
 use crate::error::{CommandError, Result};
 use crate::ui;
 
@@ -21,14 +21,14 @@ pub fn begin(context: &Context) -> Result<()> {
     request::refuse_any_step(context)?;
     let dir = &context.project.state_dir;
     let is_sound = match piton_ledger::check(dir) {
-        Ok(found) => !found.iter().any(|f| f.severity == piton_ledger::Severity::Broken),
+        Ok(found) => found.is_empty(),
         Err(Error::NoLedger { .. }) => false,
         Err(error) => return Err(error.into()),
     };
     if is_sound {
         let message = format!("the ledger in {} can be read; nothing was changed", dir.display());
         return Err(CommandError::usage("ledger-sound", message)
-            .hint("move its folder away yourself if you want to begin anew"));
+            .hint("to start over anyway, move its folder away yourself"));
     }
     let stamp = piton_protocols::time::stamp(now());
     let mut aside = None;
@@ -40,17 +40,17 @@ pub fn begin(context: &Context) -> Result<()> {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                let message = format!("{} could not be renamed: {error}", from.display());
+                let message = format!("{} cannot be renamed: {error}", from.display());
                 return Err(CommandError::failed("ledger", message)
-                    .hint("see that the folder is yours, then try again"));
+                    .hint("check who owns the folder, then try again"));
             }
         }
     }
     // Which runs were deleted is known no better than which there were.
     let _ = fs::remove_file(dir.join(DELETED));
     piton_ledger::accept(dir)?;
-    Sqlite::open(dir, Open::ReadWrite)?;
+    open_ledger(dir, Open::ReadWrite)?;
     let (ledger, aside) = (&dir.join(DATABASE_FILE), aside.as_deref());
-    ui::tell(context.json, &NewLedger { ledger, aside });
+    ui::report(context.json, &NewLedger { ledger, aside });
     Ok(())
 }

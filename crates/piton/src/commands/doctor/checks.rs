@@ -5,14 +5,15 @@ use std::path::Path;
 
 use piton_core::budget::size;
 use piton_core::lane_state::LaneWork;
+use piton_core::refusal::Remedy;
 use piton_core::shell::quoted;
 use piton_core::summary::run_status;
-use piton_core::{Plan, RunState, apply};
+use piton_core::{Plan, RunState, apply, remedy};
 use piton_engine::{Loaded, Store};
 use piton_ledger::{Liveness, RunRow, owner_liveness};
 use piton_process::{cgroup, strays};
 use piton_view::answers::Finding;
-use piton_workspace::worktree;
+use piton_workspace::{checks, worktree};
 
 use super::snapshots::Snapshots;
 use crate::commands::gc::{self, folders_without_run};
@@ -34,39 +35,54 @@ const STRAY_RUNS_MAX: usize = 100;
 /// The kernel cuts the names of programs to so many bytes.
 const PROGRAM_NAME_BYTES: usize = 15;
 
-/// How it is said that nothing is wrong with the file of a ledger.
-pub const SOUND: &str = " is sound";
-
-/// Checks the ledger itself; the flag says whether it may be read any further.
+/// Checks the ledger itself; the flag says whether it may be read any further. That it is sound is for
+/// the caller to say, who knows its runs too.
 pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     let dir = &context.project.state_dir;
     match piton_ledger::check(dir) {
         Err(piton_ledger::Error::NoLedger { .. }) => {
             if let Some(lost) = context.lost_ledger() {
-                return (vec![told(&lost)], false);
+                return (vec![from_error(&lost)], false);
             }
-            let what = format!("there is no ledger in {} yet", dir.display());
-            (vec![Finding::ok(what).next("start a run with `piton run PLAN`")], true)
+            let what = format!("no ledger in {} yet", dir.display());
+            (
+                vec![Finding::ok(what).next(remedy![Words "start a run with ", Piton "run PLAN"])],
+                true,
+            )
         }
         Err(error) => (vec![Finding::error(error.to_string())], false),
-        Ok(found) if found.is_empty() => {
-            (vec![Finding::ok(format!("the ledger in {}{SOUND}", dir.display()))], true)
-        }
         Ok(found) => {
-            let broken = |f: &piton_ledger::Finding| f.severity == piton_ledger::Severity::Broken;
-            let readable = !found.iter().any(broken);
-            let finding = |f: &piton_ledger::Finding| {
-                let make = if broken(f) { Finding::error } else { Finding::warning };
-                make(f.what.clone()).next(f.next.clone())
-            };
-            (found.iter().map(finding).collect(), readable)
+            let is_sound = found.is_empty();
+            let broken =
+                |f: piton_ledger::Finding| Finding::error(f.what).next(about_ledger(f.kind));
+            (found.into_iter().map(broken).collect(), is_sound)
         }
     }
 }
 
+/// What to do about a ledger.
+fn about_ledger(kind: piton_ledger::Kind) -> Remedy {
+    match kind {
+        piton_ledger::Kind::Damaged => remedy![
+            Words "copy the ledger's folder away, then restore the last backup, or start a new \
+                   ledger with ",
+            Piton "doctor --new-ledger",
+        ],
+        piton_ledger::Kind::Newer => "use the Piton that wrote it, or a newer one".into(),
+        piton_ledger::Kind::Behind => remedy![
+            Words "copy the ledger's folder away, then restore the last backup and run ",
+            Piton "doctor --restored",
+            Words ", which also accepts the ledger as it is; without a backup, run ",
+            Piton "doctor --new-ledger",
+        ],
+        piton_ledger::Kind::Stray => "it does no harm; make a backup and report it".into(),
+    }
+}
+
 /// An error of a command, as something that was found.
-fn told(error: &CommandError) -> Finding {
-    Finding::error(error.message.clone()).next(error.hints.join("; "))
+fn from_error(error: &CommandError) -> Finding {
+    let hints = error.hints.iter().cloned().reduce(|all, hint| all.words("; ").and(hint));
+    Finding::error(error.message.clone()).next(hints.unwrap_or_default())
 }
 
 /// Checks every run: its history, driver, keeper, strays and folder; says whether all of them can be
@@ -87,9 +103,9 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
     match epoch::behind(context, &mut store) {
         Ok(behind) => {
             readable &= behind.is_empty();
-            findings.extend(behind.into_iter().map(|(_, error)| told(&error)));
+            findings.extend(behind.into_iter().map(|(_, error)| from_error(&error)));
         }
-        Err(error) => findings.push(told(&error)),
+        Err(error) => findings.push(from_error(&error)),
     }
     let mut snapshots = Snapshots::default();
     for (index, row) in rows.iter().enumerate() {
@@ -124,9 +140,11 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
     }
     let known: BTreeSet<&str> = rows.iter().map(|r| r.run_id.as_str()).collect();
     for folder in folders_without_run(context, &known) {
-        let what = format!("{} belongs to no run", folder.display());
-        let next = "`piton gc --unknown` removes it once it is an hour old; it may belong to a ledger \
-                    that was lost";
+        let what = format!("{} does not belong to a run", folder.display());
+        let next = remedy![
+            Piton "gc --unknown",
+            Words " removes it once it is an hour old; it may belong to a lost ledger",
+        ];
         findings.push(Finding::ok(what).next(next));
     }
     readable
@@ -134,7 +152,6 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
 
 /// The cached state must be what the events add up to; the flag says whether they could be read.
 fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)> {
-    const REPORT: &str = "copy the ledger with `piton doctor --backup FILE` and report it";
     let run = &loaded.row.run_id;
     let mut state = RunState::default();
     let mut seen = 0;
@@ -148,7 +165,11 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
     });
     let replayed = replayed.map_err(CommandError::from);
     let whole = replayed.is_ok();
-    let mut next = REPORT;
+    let mut next = remedy![
+        Words "copy the ledger with ",
+        Piton "doctor --backup FILE",
+        Words ": this is a bug in Piton; please report it",
+    ];
     let problem = match (replayed, illegal) {
         (Err(error), _) => {
             next = next_after(&error);
@@ -167,45 +188,31 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
 }
 
 /// What to do about something in the ledger that can't be read.
-fn next_after(error: &CommandError) -> &'static str {
+fn next_after(error: &CommandError) -> Remedy {
     if error.code == "ledger-newer" {
-        return "use the newer Piton that wrote it";
+        return "use the newer Piton that wrote it".into();
     }
-    "copy the ledger's directory away, then restore the last backup"
+    "copy the ledger's folder away, then restore the last backup".into()
 }
 
-/// The plan on record must be the one that was kept: a run that may go on needs it.
+/// A run that may continue needs its recorded plan.
 fn recorded_plan(context: &Context, store: &mut Store, loaded: &Loaded) -> Option<Finding> {
-    let (run, state) = (&loaded.row.run_id, &loaded.state);
-    if loaded.seq == 0 {
-        return None;
+    let error = CommandError::from(store.plan(&loaded.state).err().filter(|_| loaded.seq > 0)?);
+    if error.code == "ledger-newer" {
+        return Some(from_error(&error).next(next_after(&error)));
     }
-    let problem = match store.plan_problem(state) {
-        Ok(problem) => problem?.to_owned(),
-        Err(error) => {
-            let error = CommandError::from(error);
-            return Some(Finding::error(&*error.message).next(next_after(&error)));
-        }
-    };
-    let what = format!("run {run}: the plan on record {problem}");
-    let typed = context.plan_argument(&state.plan_path);
-    if run_status(state, false).is_final() {
-        let next =
-            format!("nothing, if you only look at the run; else `piton run {typed} --fresh`");
-        return Some(Finding::warning(what).next(next));
-    }
-    let next = format!(
-        "if {typed} is what the run was driven with last, `piton resume {run}` puts it back on \
-         record; else restore a backup of the ledger, or start over: `piton run {typed} --fresh`"
-    );
-    Some(Finding::error(what).next(next))
+    let plan = context.plan_argument(&loaded.state.plan_path);
+    Some(from_error(&error).next(remedy![
+        Words "restore a backup of the ledger, or start over with ",
+        Piton "run {plan} --fresh"
+    ]))
 }
 
 /// Whether files of a run are half way between two checkpoints.
 fn cut_short(loaded: &Loaded) -> Option<Finding> {
     let view = Context::view(loaded);
     let (run, words) = (view.run_id, view.cut_short().filter(|_| !view.driver_lives())?);
-    Some(Finding::warning(format!("run {run}: {words}")).next(format!("`piton resume {run}`")))
+    Some(Finding::warning(format!("run {run}: {words}")).next(remedy![Piton "resume {run}"]))
 }
 
 /// Worktrees of a run that git does not know any more: somebody pruned or deleted their entries.
@@ -214,14 +221,14 @@ fn forgotten(loaded: &Loaded) -> Vec<Finding> {
     let is_over = loaded.state.ended.is_some_and(piton_core::Status::is_final);
     let lost = |work: &LaneWork| {
         let dir = Path::new(&work.dir);
-        let wanted = work.ready && !work.removed && !work.isolation.is_in_place();
+        let wanted = work.has_workspace() && !work.isolation.is_in_place();
         wanted && dir.is_dir() && !worktree::is_complete(dir)
     };
     let lanes = loaded.state.lanes().filter(|(_, lane)| lane.work.as_deref().is_some_and(lost));
     let finding = |(lane, _)| {
-        let what = format!("run {run}: git does not know the worktree of {lane} any more");
+        let what = format!("run {run}: git no longer knows the worktree of {lane}");
         Finding::warning(what)
-            .next(format!("`piton resume {run}` registers it again, and its files stay"))
+            .next(remedy![Piton "resume {run}", Words " repairs it, or names the folder to move"])
     };
     lanes.filter(|_| !is_over).map(finding).collect()
 }
@@ -230,22 +237,25 @@ fn forgotten(loaded: &Loaded) -> Vec<Finding> {
 fn driver(loaded: &Loaded) -> Option<Finding> {
     let RunRow { run_id, owner, .. } = &loaded.row;
     let owner = &owner.as_ref()?.owner;
+    let pid = owner.pid;
     Some(match owner_liveness(owner) {
         Liveness::Alive if owner.is_stopped() => Finding::warning(format!(
             "run {run_id} is driven by {owner}, which is stopped"
         ))
-        .next(format!(
-            "let it go on with `kill -CONT {}`, or replace it: `piton resume {run_id} --takeover`",
-            owner.pid
-        )),
+        .next(remedy![
+            Words "let it continue with ",
+            Shell "kill -CONT {pid}",
+            Words ", or replace it with ",
+            Piton "resume {run_id} --takeover",
+        ]),
         Liveness::Alive => Finding::ok(format!("run {run_id} is driven by {owner}")),
         Liveness::Unknown if Context::driver_lives(&loaded.row) => Finding::ok(format!(
-            "run {run_id} is driven by {owner}, which cannot be seen from here"
+            "run {run_id} is driven by {owner}, which cannot be checked from here"
         )),
         Liveness::Dead | Liveness::Unknown => {
             let status = run_status(&loaded.state, false);
-            Finding::ok(format!("run {run_id} is {status}: its driver, {owner}, is gone"))
-                .next(format!("`piton resume {run_id}`"))
+            Finding::ok(format!("run {run_id} is {status}: its driver ({owner}) is gone"))
+                .next(remedy![Piton "resume {run_id}"])
         }
     })
 }
@@ -268,7 +278,9 @@ fn processes(
         findings.push(if run_status(&loaded.state, false).is_final() {
             Finding::warning(what).next(format!("if it stays, end it with `kill {pid}`"))
         } else {
-            Finding::ok(what).next(format!("its steps go on; `piton resume {run}` takes them over"))
+            Finding::ok(what).next(
+                remedy![Words "its steps still run; ", Piton "resume {run}", Words " takes them over"],
+            )
         });
     }
     if look_for_strays && !loaded.state.mark.is_empty() {
@@ -283,7 +295,7 @@ fn processes(
             let what = format!("run {run} left process {pid} ({name}{key})");
             findings.push(
                 Finding::warning(what)
-                    .next(format!("`piton resume {run}` ends it; so does `kill {pid}`")),
+                    .next(remedy![Piton "resume {run}", Words " ends it; so does `kill {pid}`"]),
             );
         }
     }
@@ -308,7 +320,7 @@ pub fn cgroups(context: &Context) -> Finding {
     Finding::ok(match newest.unwrap_or_else(cgroup::available) {
         Ok(()) => "cgroups: used".to_owned(),
         Err(reason) => format!(
-            "cgroups: not used: {reason}; without them a process that hides may outlive a killed \
+            "cgroups: not used: {reason}; without them, a process that hides may outlive a killed \
              keeper"
         ),
     })
@@ -324,7 +336,7 @@ pub fn disk(context: &Context) -> Finding {
             found.f_blocks.saturating_mul(found.f_frsize),
         ),
         Err(error) => Finding::warning(format!("free space cannot be read: {error}"))
-            .next(format!("see that {} exists and is yours", dir.display())),
+            .next(format!("check that {} exists and that you can read it", dir.display())),
     }
 }
 
@@ -333,7 +345,8 @@ fn space(free: u64, all: u64) -> Finding {
     let what = format!("{} free ({percent} %)", size(free));
     let little = free < FREE_BYTES_MIN || (percent < FREE_PERCENT_MIN && free < FREE_BYTES_PLENTY);
     if little {
-        Finding::warning(what).next("free some space; `piton gc` deletes old runs")
+        Finding::warning(what)
+            .next(remedy![Words "free some space; ", Piton "gc", Words " deletes old runs"])
     } else {
         Finding::ok(what)
     }
@@ -350,19 +363,18 @@ pub fn place(context: &Context) -> Vec<Finding> {
             other.display()
         );
         Finding::warning(what).next(
-            "look at the other one with `piton runs` after moving this one's folder away for a \
-             moment, then move away the one that you do not need",
+            remedy![Words "to look at the other one, run ", Piton "runs", Words " after moving this folder away for a moment; then remove the one that you do not need"],
         )
     });
     let mut findings: Vec<Finding> = second.collect();
     if let Some((path, why)) = piton_ledger::unwritable(state) {
         let what = format!("cannot write to {}: {why}", path.display());
-        let next = "make it writable for you; until then runs can be looked at, and none goes on";
+        let next = "make it writable; until then runs can be shown but not continued";
         findings.push(Finding::warning(what).next(next));
     }
     if let (true, Some(common)) = (project.keeps_state_in_tree(), &project.common_dir) {
         let (from, to) = (state.display(), common.join("piton"));
-        let what = format!("the state lies in {from}, from before there was git");
+        let what = format!("the state is in {from}, from before this was a git repository");
         findings.push(Finding::warning(what).next(format!(
             "`git clean -fdx` would delete it; while no run is driven, `mv {} {}`",
             quoted(&state.to_string_lossy()),
@@ -375,22 +387,25 @@ pub fn place(context: &Context) -> Vec<Finding> {
 /// Whether git is there and can read the project.
 pub fn git(context: &Context) -> Finding {
     let project = &context.project;
-    let version = match piton_workspace::git(&project.root, &["version"]) {
+    let version = match piton_workspace::git::version() {
         Ok(version) => version,
         Err(error) if project.git_dir.is_none() => {
-            return Finding::ok(format!("no git repository here, and no git ({})", error.message));
+            return Finding::ok(format!(
+                "not a git repository, and git is not available ({})",
+                error.message
+            ));
         }
         Err(error) => {
             return Finding::error(error.message).next("install git, or put it on the PATH");
         }
     };
     if project.git_dir.is_none() {
-        return Finding::ok(format!("{version}; no git repository here"));
+        return Finding::ok(format!("{version}; not a git repository"));
     }
-    match piton_workspace::git(&project.root, &["rev-parse", "--is-inside-work-tree"]) {
+    match checks::is_work_tree(&project.root) {
         Ok(_) => Finding::ok(format!("{version}, repository {}", project.root.display())),
         Err(error) => Finding::error(format!("git cannot read the repository: {}", error.message))
-            .next("do what git says, then try again"),
+            .next("do what git says, then run it again"),
     }
 }
 

@@ -4,11 +4,11 @@
 //! beyond saving. Each run that others know more of gets an epoch above theirs, so that what they
 //! know is of the past from then on.
 
-use piton_ledger::{Acquire, Error, Open, Sqlite, owner_liveness};
+use piton_ledger::{Acquire, Error, Open, owner_liveness};
 use piton_view::answers::AcceptedLedger;
 
 use crate::commands::request;
-use crate::context::{Context, now};
+use crate::context::{Context, now, open_ledger};
 use crate::drive::epoch;
 use crate::error::Result;
 use crate::ui;
@@ -17,7 +17,7 @@ use crate::ui;
 pub fn accept(context: &Context) -> Result<()> {
     request::refuse_any_step(context)?;
     let dir = &context.project.state_dir;
-    let is_behind = matches!(Sqlite::open(dir, Open::ReadOnly), Err(Error::Behind { .. }));
+    let is_behind = matches!(open_ledger(dir, Open::ReadOnly), Err(Error::Behind { .. }));
     if is_behind {
         piton_ledger::accept(dir)?;
     }
@@ -31,6 +31,6 @@ pub fn accept(context: &Context) -> Result<()> {
         runs.push(row.run_id);
     }
     let accepted = is_behind || !runs.is_empty();
-    ui::tell(context.json, &AcceptedLedger { ledger: dir, accepted, runs });
+    ui::report(context.json, &AcceptedLedger { ledger: dir, accepted, runs });
     Ok(())
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use piton_core::Status;
+use piton_core::remedy;
 use piton_core::shell::git;
 use piton_engine::{Loaded, Store};
 use piton_view::answers::Finding;
@@ -50,8 +51,8 @@ impl Snapshots {
         let gone = match snapshot::gone(&context.project.root, &all) {
             Ok(gone) => gone.into_iter().collect::<BTreeSet<&str>>(),
             Err(error) => {
-                let what = format!("whether snapshots of runs are there is not known: {error}");
-                return vec![Finding::warning(what).next("do what git says, then try again")];
+                let what = format!("the snapshots of runs cannot be checked: {error}");
+                return vec![Finding::warning(what).next("do what git says, then run it again")];
             }
         };
         self.0.iter().filter_map(|run| run.finding(&gone)).collect()
@@ -77,10 +78,6 @@ impl Named {
             return Some(Finding::ok(what));
         }
         let fetch = git(None, &["fetch", "COPY", &format!("{prefix}*:{prefix}*")]);
-        Some(Finding::warning(what).next(format!(
-            "if another copy of the repository has them, `{fetch}`; \
-             without, nothing can be taken back to these checkpoints, and `piton checkpoint` and \
-             the next steps make new ones"
-        )))
+        Some(Finding::warning(what).next(remedy![Words "if another copy of the repository has them, `{fetch}`; without, nothing can be taken back to these checkpoints, and ", Piton "checkpoint", Words " and the next steps make new ones"]))
     }
 }

@@ -12,7 +12,7 @@ use piton_core::{RunState, Timestamp};
 use piton_engine::Store;
 use piton_view::gc::{Gone, Orphan, Tree};
 use piton_workspace::refs::{self, Fence, Ref};
-use piton_workspace::{Git, missed, snapshot, worktree};
+use piton_workspace::{history, missed, snapshot, worktree};
 
 use super::{Candidate, bytes_in};
 use crate::context::{Context, now};
@@ -23,7 +23,7 @@ const LOOK_AGE_SECS_MAX: i64 = 86_400;
 /// Stat caches are named by a hash of 64 digits; whatever else lies beside them is not theirs.
 const CACHE_NAME_LEN: usize = 64;
 /// Part of every ref that a look of a command made.
-const LOOK: &str = "/look/";
+const LOOK: &str = "/readers/";
 
 /// What goes without a question: nothing of it can be missed.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ pub fn standing(context: &Context) -> Vec<Ref> {
     }
     let found = refs::list(&context.project.root, refs::PREFIX);
     found.unwrap_or_else(|error| {
-        ui::say(&format!("warning: snapshots are kept: {error}"));
+        ui::say(format!("warning: snapshots are kept: {error}"));
         Vec::new()
     })
 }
@@ -92,7 +92,7 @@ pub fn trees(context: &Context, runs: &[Candidate], doomed: &BTreeSet<&str>) -> 
     let kept: BTreeSet<&str> = ids.filter(|run_id| !doomed.contains(run_id)).collect();
     let root = &context.project.root;
     let entries = worktree::list(root).unwrap_or_else(|error| {
-        ui::say(&format!("warning: worktrees are kept: {error}"));
+        ui::say(format!("warning: worktrees are kept: {error}"));
         Vec::new()
     });
     let mut found: Vec<Tree> = Vec::new();
@@ -106,19 +106,19 @@ pub fn trees(context: &Context, runs: &[Candidate], doomed: &BTreeSet<&str>) -> 
         };
         let path = entry.path;
         if root.starts_with(&path) {
-            ui::say(&format!("the worktree {} is kept: you are in it", path.display()));
+            ui::say(format!("the worktree {} is kept: you are working in it", path.display()));
         } else if path.is_dir() && !is_clean_beside(&path, &found) {
             let shown = path.display();
-            ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
-        } else if path.is_dir() && !is_named(&path) {
+            ui::say(format!("the worktree {shown} is kept: it has uncommitted changes"));
+        } else if path.is_dir() && !history::is_named(&path) {
             let shown = path.display();
-            ui::say(&format!("the worktree {shown} is kept: its commits are on no branch"));
+            ui::say(format!("the worktree {shown} is kept: its commits are not on a branch"));
         } else if path.is_dir()
             && !missed::submodules_only_here(&path).is_ok_and(|only| only.is_empty())
         {
             let shown = path.display();
-            ui::say(&format!(
-                "the worktree {shown} is kept: its submodules hold what is nowhere else"
+            ui::say(format!(
+                "the worktree {shown} is kept: its submodules have content that exists nowhere else"
             ));
         } else {
             found.push(Tree { path, run_id, lane });
@@ -134,20 +134,11 @@ pub fn is_clean(dir: &Path) -> bool {
 
 /// The same, but for worktrees within it that go too.
 fn is_clean_beside(dir: &Path, going: &[Tree]) -> bool {
-    let args = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
-    let goes = |line: &[u8]| {
-        let name = String::from_utf8_lossy(line.get(3..).unwrap_or_default()).into_owned();
+    let goes = |name: &String| {
         let path = dir.join(name.trim_end_matches('/'));
         going.iter().any(|tree| tree.path == path)
     };
-    let lines = Git::at(dir).args(args).bytes();
-    lines.is_ok_and(|all| all.split(|b| *b == 0).filter(|l| !l.is_empty()).all(goes))
-}
-
-/// Whether what a work tree has checked out is on a branch, tagged or at a remote.
-pub fn is_named(dir: &Path) -> bool {
-    let own = ["rev-list", "-n", "1", "HEAD", "--not", "--branches", "--tags", "--remotes"];
-    Git::at(dir).args(own).text().is_ok_and(|commit| commit.is_empty())
+    history::uncommitted(dir).is_ok_and(|all| all.iter().all(goes))
 }
 
 /// Deletes the snapshots of runs that are gone; what can't go now goes with the next gc. All at once:
@@ -160,7 +151,7 @@ pub fn delete_refs(context: &Context, runs: &[Vec<Ref>]) {
     // One that moved meanwhile keeps only its own run's.
     for refs in runs {
         if let Err(error) = refs::delete(root, refs) {
-            ui::say(&format!("warning: snapshots of a deleted run are still there: {error}"));
+            ui::say(format!("warning: snapshots of a deleted run could not be deleted: {error}"));
         }
     }
 }
@@ -172,7 +163,7 @@ pub fn remove_tree(context: &Context, tree: &Tree) -> bool {
         .map_err(|e| e.to_string())
         .and_then(|f| worktree::remove(root, &tree.path, &f).map_err(|e| e.to_string()));
     if let Err(why) = &gone {
-        ui::say(&format!("the worktree {} is kept: {why}", tree.path.display()));
+        ui::say(format!("the worktree {} is kept: {why}", tree.path.display()));
     }
     gone.is_ok()
 }
@@ -195,7 +186,7 @@ pub fn chaff(context: &Context, store: &mut Store, all: &[Ref], runs: &[Candidat
         let state = &loaded.state;
         dirs.push(PathBuf::from(&state.root));
         let works = state.lanes().filter_map(|(_, lane)| lane.work.as_ref());
-        dirs.extend(works.filter(|w| !w.removed).map(|w| PathBuf::from(&w.dir)));
+        dirs.extend(works.filter(|w| !w.is_removed()).map(|w| PathBuf::from(&w.dir)));
         found.looks.extend(old_looks(root, &of_run(all, &run.row.run_id), state, now()));
     }
     found.caches = vanished(&context.project.state_dir.join(crate::drive::CACHE_DIR), &dirs);
@@ -214,8 +205,8 @@ fn old_looks(root: &Path, refs: &[Ref], state: &RunState, now: Timestamp) -> Vec
     }
     let recorded = format!("{state:?}");
     let unused = |r: &&&Ref| {
-        let chain = Git::at(root).args(["rev-list", &r.value]).text();
-        chain.is_ok_and(|chain| !chain.lines().any(|commit| recorded.contains(commit)))
+        let chain = history::commits(root, &r.value);
+        chain.is_ok_and(|chain| !chain.iter().any(|commit| recorded.contains(commit)))
     };
     looks.iter().filter(unused).map(|r| (*r).clone()).collect()
 }
@@ -251,7 +242,7 @@ impl Chaff {
     pub fn delete(&self, context: &Context) {
         let root = &context.project.root;
         if let Err(error) = refs::delete(root, &self.looks) {
-            ui::say(&format!("warning: looks of commands are still there: {error}"));
+            ui::say(format!("warning: temporary snapshots could not be deleted: {error}"));
         }
         for cache in &self.caches {
             let _ = std::fs::remove_file(cache);
@@ -259,7 +250,7 @@ impl Chaff {
         if context.project.git_dir.is_some()
             && let Err(error) = worktree::empty_trash(root)
         {
-            ui::say(&format!("warning: the trash is not empty: {error}"));
+            ui::say(format!("warning: the trash could not be emptied: {error}"));
         }
     }
 }

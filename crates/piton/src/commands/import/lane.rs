@@ -9,15 +9,15 @@ use piton_core::event::{
 use piton_core::lane::{Isolation, Role, SnapshotRef, Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
 use piton_core::plan::Lane;
-use piton_engine::world::Rooms as _;
+use piton_core::refusal::Refusal;
+use piton_engine::world::Workspaces as _;
 use piton_protocols::import::{ForeignLane, Retries, Stand};
-use piton_protocols::lanes;
 use piton_workspace::refs::{self, Fence, Transaction};
 use piton_workspace::worktree::{self, Spec};
-use piton_workspace::{Git, merge};
+use piton_workspace::{history, merge};
 
 use crate::context::now;
-use piton_world::rooms::{CHECKOUT_WORKERS, GitRooms};
+use piton_world::workspaces::{CHECKOUT_WORKERS, GitWorkspaces};
 
 /// Characters of a commit that name it to a person.
 const SHA_CHARS: usize = 12;
@@ -25,7 +25,7 @@ const SHA_CHARS: usize = 12;
 const SHA_CHARS_MIN: usize = 4;
 
 /// How a lane goes on that can't: nobody knows what it does.
-pub const STUCK: &str = "can't go on without its plan";
+pub const STUCK: &str = "cannot continue without its plan";
 
 /// A lane about to be taken over.
 pub struct Import<'i> {
@@ -33,8 +33,6 @@ pub struct Import<'i> {
     pub root: &'i Path,
     /// A folder for what is needed for a moment.
     pub scratch: &'i Path,
-    /// The folder of worktrees.
-    pub worktrees: &'i str,
     /// The run, as it is called here.
     pub run_id: &'i str,
     /// The lane.
@@ -46,7 +44,7 @@ pub struct Import<'i> {
     /// What its records say.
     pub foreign: ForeignLane,
     /// Takes snapshots.
-    pub rooms: &'i mut GitRooms,
+    pub workspaces: &'i mut GitWorkspaces,
     /// What every ref update verifies.
     pub fence: &'i Fence,
     /// What is not known, in words.
@@ -68,10 +66,10 @@ type Events = Vec<Event>;
 
 impl Import<'_> {
     /// The events of the lane, and how it goes on, in words.
-    pub fn events(&mut self) -> Result<(Events, String), String> {
+    pub fn events(&mut self) -> Result<(Events, String), Refusal> {
         let stages = self.foreign.records.clone();
         if self.foreign.has_unknown {
-            let unknown = "records of other stages or statuses; they stay in the file".to_owned();
+            let unknown = "records with unknown stages or statuses; the file keeps them".to_owned();
             self.unknown.push(unknown);
         }
         let found = self.look(&stages);
@@ -87,7 +85,8 @@ impl Import<'_> {
             return Ok(self.ended(done, stages, &found, None, None, words));
         }
         let (Some(_), Some(start)) = (&found.head, &found.start) else {
-            self.unknown.push("where its work is: neither branch nor worktree is there".to_owned());
+            self.unknown
+                .push("where its work is: it has neither a branch nor a worktree".to_owned());
             let words = self.beginning();
             return Ok(self.ended(Vec::new(), stages, &found, None, None, words));
         };
@@ -97,17 +96,15 @@ impl Import<'_> {
     /// How a lane of which nothing is here goes on.
     fn beginning(&mut self) -> &'static str {
         if !self.planned.is_unknown() {
-            return "starts from its beginning";
+            return "starts over";
         }
-        self.unknown.push("what it does: no plan has it (name that with `--plan`)".to_owned());
+        self.unknown.push("what it does: no plan has it (name the plan with `--plan`)".to_owned());
         STUCK
     }
 
     /// Looks at what the repository has of the lane.
     fn look(&mut self, stages: &[StageRecord]) -> Found {
-        let LanePath { phase, lane } = self.path;
-        let usual =
-            (self.root.join(self.worktrees).join(phase).join(lane), lanes::branch(self.path, None));
+        let usual = self.workspaces.place_of(self.path);
         let there: Vec<_> = worktree::list(self.root).unwrap_or_default();
         let there = || there.iter().filter(|e| !e.prunable && e.path != self.root);
         let recorded = self.foreign.dir.as_ref().map(PathBuf::from).filter(|dir| dir != self.root);
@@ -135,15 +132,13 @@ impl Import<'_> {
     /// The commit of that name, whole, if it is here.
     fn commit(&self, sha: &str) -> Option<String> {
         let named = sha.len() >= SHA_CHARS_MIN && sha.chars().all(|c| c.is_ascii_hexdigit());
-        let name = format!("{sha}^{{commit}}");
-        let found = || Git::at(self.root).args(["rev-parse", "-q", "--verify", &name]).text().ok();
-        named.then(found)?
+        named.then(|| refs::value(self.root, &format!("{sha}^{{commit}}")))?
     }
 
     /// Where a commit left base.
     fn start(&self, base_branch: &str, head: &str) -> Option<String> {
         let base = format!("refs/heads/{base_branch}");
-        Git::at(self.root).args(["merge-base", &base, head]).text().ok()
+        history::merge_base(self.root, &base, head)
     }
 
     /// A lane that is recorded complete: merged if base has its commit. Else its work goes on from
@@ -152,7 +147,7 @@ impl Import<'_> {
         &mut self,
         stages: Vec<StageRecord>,
         found: Found,
-    ) -> Result<(Events, String), String> {
+    ) -> Result<(Events, String), Refusal> {
         let last = stages.iter().filter(|r| r.stage == Stage::PrePr).max_by_key(|r| r.at);
         let noted = last.and_then(|r| r.head_sha.clone());
         let here = noted.as_ref().and_then(|sha| self.commit(sha));
@@ -166,7 +161,7 @@ impl Import<'_> {
         let base = found.base_branch.clone();
         let lacks = |what: &str, sha: &str| {
             let sha: String = sha.chars().take(SHA_CHARS).collect();
-            format!("why it was recorded complete: {base} does not contain {what} {sha}")
+            format!("why it was recorded as complete: {base} does not contain {what} {sha}")
         };
         if let (Some(head), Some(start)) = (&found.head, &found.start) {
             let branch = found.branch.clone();
@@ -176,10 +171,9 @@ impl Import<'_> {
         if let Some((head, start)) = here.and_then(|h| Some((h.clone(), self.start(&base, &h)?))) {
             let full = format!("refs/heads/{}", found.branch);
             let made = Transaction::fenced(self.fence).update(&full, &head, None);
-            made.commit(self.root, "piton import: its commit on record")
-                .map_err(|e| e.to_string())?;
+            made.commit(self.root, "piton import: its commit on record")?;
             self.unknown.push(lacks("its commit", &head));
-            self.unknown.push(format!("where its branch went: {} was made again", found.branch));
+            self.unknown.push(format!("where its branch went: {} was created again", found.branch));
             let found = Found { head: Some(head), ..found };
             return self.going_on(Stand::Worked, stages, &found, &start);
         }
@@ -197,7 +191,9 @@ impl Import<'_> {
             Some(sha) => {
                 format!("whether it was merged: its commit {sha} is not in this repository")
             }
-            None => "whether it was merged: no commit of it is on record, and no branch".to_owned(),
+            None => {
+                "whether it was merged: it has neither a recorded commit nor a branch".to_owned()
+            }
         });
         let known = self.foreign.pull_request.clone();
         let pull_request = known.unwrap_or_else(|| format!("of branch {}", found.branch));
@@ -228,10 +224,10 @@ impl Import<'_> {
             *from != head && merge::is_ancestor(self.root, from, &head).unwrap_or(false)
         });
         if from.is_none() {
-            self.unknown.push("which commits it made: a rollback can't revert them".to_owned());
+            self.unknown.push("which commits it made: a rollback cannot revert them".to_owned());
         }
         let by = if from.is_some() { MergedBy::Queue } else { MergedBy::PullRequest };
-        let note = "merged before it was taken over".to_owned();
+        let note = "merged before the import".to_owned();
         let merged = LaneMerged { lane: self.path.clone(), by, from, to: Some(head), note };
         let mut events = vec![self.begun(found, found.start.clone())];
         events.extend(self.proven(|_| true));
@@ -249,7 +245,7 @@ impl Import<'_> {
         mut stages: Vec<StageRecord>,
         found: &Found,
         start: &str,
-    ) -> Result<(Events, String), String> {
+    ) -> Result<(Events, String), Refusal> {
         let spec = Spec {
             run_id: self.run_id.to_owned(),
             lane: self.path.to_string(),
@@ -259,12 +255,11 @@ impl Import<'_> {
             copy: Vec::new(),
             workers: CHECKOUT_WORKERS,
         };
-        let said = |e: worktree::Error| e.to_string();
-        let there = worktree::adopt(self.root, &spec, self.fence).map_err(said)?;
-        let added = worktree::add(self.root, &spec, self.fence).map_err(said)?;
+        let there = worktree::adopt(self.root, &spec, self.fence)?;
+        let added = worktree::add(self.root, &spec, self.fence)?;
         let dir = added.path.display().to_string();
         let fresh = self.fresh(start)?;
-        let present = self.rooms.snapshot(Some(self.path), &dir, "as it was found", now())?;
+        let present = self.workspaces.snapshot(Some(self.path), &dir, "as it was found", now())?;
         // That of a lane's start stays what a fresh worktree has: it is where a rollback goes.
         let begun = |r: &&mut StageRecord| r.stage > Stage::AfterLaneStart;
         let newest = stages.iter_mut().filter(|r| advances(r)).max_by_key(|r| r.at);
@@ -286,26 +281,24 @@ impl Import<'_> {
             // A worktree that is there may have been left in the middle of its setup.
             Role::Setup => there && worked,
             Role::Work => worked,
-            Role::Tests | Role::PullRequest | Role::Tasks | Role::Mend => false,
+            Role::Tests | Role::PullRequest | Role::Tasks | Role::Mend | Role::Validation => false,
         }));
         if !worked {
             self.unknown.push(
-                "which of its tasks are done: all run again on the files that are there".to_owned(),
+                "which of its tasks are done: all run again on the existing files".to_owned(),
             );
         }
-        let words = if worked { "goes on with its tests" } else { "goes on with its tasks" };
+        let words = if worked { "continues with its tests" } else { "continues with its tasks" };
         Ok(self.ended(events, stages, found, Some(present), None, words))
     }
 
     /// The files that a fresh worktree of a commit has, as a snapshot: where a rollback goes.
-    fn fresh(&mut self, start: &str) -> Result<SnapshotRef, String> {
+    fn fresh(&mut self, start: &str) -> Result<SnapshotRef, Refusal> {
         let dir = self.scratch.join(format!("import-{}", std::process::id()));
-        let add = Git::at(self.root).args(["worktree", "add", "--quiet", "--detach"]);
-        add.arg(&dir).arg(start).run().map_err(|e| e.to_string())?;
-        let name = dir.display().to_string();
-        let taken = self.rooms.snapshot(Some(self.path), &name, "where it started", now());
-        let removed = Git::at(self.root).args(["worktree", "remove", "--force"]).arg(&dir).run();
-        taken.and_then(|taken| removed.map(|()| taken).map_err(|e| e.to_string()))
+        worktree::with_scratch(self.root, &dir, start, || {
+            let name = dir.display().to_string();
+            self.workspaces.snapshot(Some(self.path), &name, "where it started", now())
+        })?
     }
 
     fn begun(&self, found: &Found, base_sha: Option<String>) -> Event {

@@ -33,24 +33,24 @@ pub fn find(
         return Ok((PlanFile::read(context, &path, HOW)?, Vec::new()));
     }
     if run.lanes.is_empty() {
-        let message =
-            format!("the records of {run_id} are about phases as a whole, not about lanes");
-        return Err(CommandError::usage("no-run", message)
-            .hint("name the phase document they are about with `--plan`"));
+        let message = format!("the records of {run_id} are about phases, not about lanes");
+        return Err(
+            CommandError::usage("no-run", message).hint("name their phase document with `--plan`")
+        );
     }
     let path = context.run_dir(run_id).join(MADE);
     let failed = |e: std::io::Error| {
         CommandError::failed("world", format!("{}: {e}", path.display()))
-            .hint("see that the folder is yours and has space left")
+            .hint("check that you own the folder and that the disk has space")
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let root = context.project.root.to_string_lossy();
     std::fs::write(&path, run.plan_text((run_id, protocol.id()), &root)).map_err(failed)?;
     let remark = format!(
-        "no phase document was found (name it with `--plan`): the work of its lanes is not known, \
-         so they only go on to their tests and merges; lanes without a recorded test stay on their \
-         branches, those that would have to begin are refused. The plan made from the records is {}",
+        "no phase document was found (name it with `--plan`), so the work of the lanes is not known: \
+         they only run their tests and merge; lanes without a recorded test stay on their branches, \
+         and lanes that have not started are refused. The plan made from the records is {}",
         path.display()
     );
     Ok((PlanFile::read(context, &path, HOW)?, vec![remark]))

@@ -117,41 +117,21 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use piton_core::Millis;
-    use piton_core::event::{Facts, LogRanges, StepStarted};
+    use piton_core::event::{LogRanges, StepStarted};
     use piton_core::hash::Sha;
 
     use super::*;
 
     fn started(step: &str, attempt: u32) -> Event {
         let step = StepPath::new("P1", "A", step);
-        Event::StepStarted(StepStarted {
-            step,
-            attempt,
-            definition: Sha::of(b""),
-            inputs: Vec::new(),
-            before: None,
-            tests_only: false,
-            secrets: Vec::new(),
-        })
+        Event::StepStarted(StepStarted::new(step, attempt, Sha::of(b"")))
     }
 
     fn finished(step: &str, attempt: u32, outcome: Outcome, stdout: (u64, u64)) -> Event {
         Event::StepFinished(Box::new(StepFinished {
-            step: StepPath::new("P1", "A", step),
-            attempt,
-            outcome,
-            exit_code: None,
-            signal: None,
             duration_ms: Millis(1),
             logs: LogRanges { stdout, ..LogRanges::default() },
-            artifacts: Vec::new(),
-            inputs: None,
-            facts: Facts::default(),
-            after: None,
-            tests: Vec::new(),
-            stirred: false,
-            command: None,
-            retries_max: None,
+            ..StepFinished::new(StepPath::new("P1", "A", step), attempt, outcome)
         }))
     }
 

@@ -209,15 +209,11 @@ mod tests {
 
     fn attempt(number: u32) -> Attempt {
         let mut attempts = Attempts::default();
-        attempts.take(&Event::StepStarted(StepStarted {
-            step: StepPath::new("P1", "A", "build"),
-            attempt: number,
-            definition: Sha::of(b""),
-            inputs: Vec::new(),
-            before: None,
-            tests_only: false,
-            secrets: Vec::new(),
-        }));
+        attempts.take(&Event::StepStarted(StepStarted::new(
+            StepPath::new("P1", "A", "build"),
+            number,
+            Sha::of(b""),
+        )));
         attempts.list.remove(0)
     }
 

@@ -3,15 +3,16 @@
 //! A short name is enough where it fits one thing only; where it fits several, they are listed and
 //! nothing is guessed.
 
-use piton_core::request::{Refusal, find_gate};
+use piton_core::refusal::Remedy;
+use piton_core::request::{Refused, find_gate};
 use piton_core::state::Progress;
 use piton_core::text::first_few;
-use piton_core::{GateRef, RunState, StepPath};
+use piton_core::{GateRef, RunState, StepPath, remedy};
 use piton_engine::{Loaded, Store};
 
 use super::unfinished;
 use crate::context::Context;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 
 /// Most unfinished runs that are looked through for a gate; older ones have to be named.
 const RUNS_SEARCHED_MAX: usize = 50;
@@ -50,7 +51,7 @@ pub fn run_with_gate(
         let place = match find_gate(&loaded.state, gate) {
             Ok((place, _)) => place,
             // An older run is not meant because it is clear there.
-            Err(Refusal::ManyGates(..)) => return with_gate(loaded, gate, verb),
+            Err(Refused::ManyGates(..)) => return with_gate(loaded, gate, verb),
             Err(_) => continue,
         };
         if loaded.state.gates.get(&place).is_some_and(|g| g.decision.is_none()) {
@@ -68,28 +69,34 @@ pub fn run_with_gate(
 fn with_gate(loaded: Loaded, gate: &str, verb: &str) -> Result<(Loaded, GateRef)> {
     match find_gate(&loaded.state, gate) {
         Ok((place, _)) => Ok((loaded, place)),
-        Err(Refusal::ManyGates(text, places)) => {
+        Err(Refused::ManyGates(text, places)) => {
             let run = &loaded.row.run_id;
             let message = format!("several gates of run {run} are called `{text}`");
             let mut error = CommandError::usage("no-gate", message);
             for place in places {
                 let stands = stands(&loaded.state, &place);
-                error = error.hint(format!("`piton {verb} {run} {place}` for {place}, {stands}"));
+                error = error.hint(gate_choice(verb, run, &place, &format!("{place}, {stands}")));
             }
             Err(error)
         }
-        Err(refusal) => {
-            let hint = format!("`piton show {}` lists its gates", loaded.row.run_id);
-            Err(CommandError::usage("no-gate", refusal.to_string()).hint(hint))
+        Err(refused) => {
+            let run = &loaded.row.run_id;
+            Err(CommandError::refused(Kind::Usage, refused)
+                .hint(remedy![Piton "show {run}", Words " lists its gates"]))
         }
     }
+}
+
+/// How one of several gates is named.
+pub fn gate_choice(verb: &str, run: &str, place: &GateRef, which: &str) -> Remedy {
+    remedy![Piton "{verb} {run} {place}", Words " for {which}"]
 }
 
 /// What became of a gate so far.
 fn stands(state: &RunState, gate: &GateRef) -> &'static str {
     match state.gates.get(gate).map(|found| &found.decision) {
-        None => "which is not asked yet",
-        Some(None) => "which is asked now",
+        None => "which is not open yet",
+        Some(None) => "which is open",
         Some(Some(decision)) if decision.approved => "which is approved",
         Some(Some(_)) => "which is rejected",
     }
@@ -101,17 +108,18 @@ pub fn step(loaded: &Loaded, wanted: &str) -> Result<StepPath> {
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => {
-            let message = format!("there is no step `{wanted}` in run {}", loaded.row.run_id);
+            let run = &loaded.row.run_id;
+            let message = format!("run {run} has no step `{wanted}`");
             let hint = match nearest(&loaded.state, wanted) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("`piton status {}` shows its steps", loaded.row.run_id),
+                Some(near) => remedy![Words "did you mean `{near}`?"],
+                None => remedy![Piton "status {run}", Words " shows its steps"],
             };
             Err(CommandError::usage("no-step", message).hint(hint))
         }
         many => {
-            let message = format!("`{wanted}` could be any of: {}", listed(many));
+            let message = format!("`{wanted}` could mean: {}", listed(many));
             Err(CommandError::usage("ambiguous-step", message)
-                .hint("write PHASE/LANE/STEP, or as much of its end as occurs once"))
+                .hint("write PHASE/LANE/STEP, or enough of its end to make it unique"))
         }
     }
 }

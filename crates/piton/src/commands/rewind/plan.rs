@@ -5,16 +5,17 @@
 use piton_core::event::{Revert, RewindIntended, RewindKind};
 use piton_core::lane::Stage;
 use piton_core::lane_state::Act;
+use piton_core::refusal::Refusal;
 use piton_core::{GateRef, LanePath, RunState, approval, request};
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, RoomTarget};
-use piton_view::rewind::{Base, BaseMove, Branch, Exchanged, Files, How, Kept, RewindPlan, Room};
+use piton_engine::world::{Rewind, RewindTarget};
+use piton_view::rewind::{Base, BaseMove, Branch, Files, How, Kept, MadeWorkspace, RewindPlan};
 use piton_workspace::restore::{self, Change, ChangeKind, KeptWhy};
 use piton_workspace::snapshot::Missed;
-use piton_world::rooms::{GitRooms, Preview};
+use piton_world::workspaces::{GitWorkspaces, Preview};
 
 use super::tasks;
-use crate::commands::look;
+use crate::commands::current_files;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
@@ -25,20 +26,22 @@ pub struct Planned {
     pub plan: RewindPlan,
     /// What it would do to each work tree that is there.
     previews: Vec<Preview>,
+    /// Why it can't be done.
+    refused: Option<Refusal>,
 }
 
 impl Planned {
     /// Works out what a rewind would do.
-    pub fn of(context: &Context, loaded: &Loaded, rewind: &Rewind) -> Result<Self> {
-        let mut whole = rewind.clone();
-        whole.with_tasks(&loaded.state);
-        let rewind = &whole;
-        let present = look::present(context, loaded, &rewind.targets)?;
+    pub fn new(context: &Context, loaded: &Loaded, rewind: &Rewind) -> Result<Self> {
+        let mut rewind = rewind.clone();
+        rewind.with_tasks(&loaded.state);
+        let rewind = &rewind;
+        let present = current_files::present(context, loaded, &rewind.targets)?;
         let plan = RewindPlan {
             run_id: loaded.row.run_id.clone(),
             kind: rewind.intent.kind,
             to: rewind.intent.to.clone(),
-            rooms: Vec::new(),
+            workspaces: Vec::new(),
             base: Vec::new(),
             approvals_taken_back: taken_back(&loaded.state, rewind),
             approvals_that_come_back: comes_back(&loaded.state, rewind),
@@ -47,58 +50,64 @@ impl Planned {
             something_to_do: acts(loaded, rewind),
             refused: None,
             cut_short: Context::view(loaded).cut_short(),
-            head: None,
             driven_by: None,
             to_the_start: false,
         };
-        let mut planned = Self { plan, previews: Vec::new() };
+        let mut planned = Self { plan, previews: Vec::new(), refused: None };
         if rewind.targets.is_empty() && rewind.merges.is_empty() {
             return Ok(planned);
         }
-        let mut rooms = look::rooms(context, loaded)?;
+        let mut workspaces = current_files::workspaces(context, loaded)?;
         for (target, present) in rewind.targets.iter().zip(present) {
-            planned.look_at_room(context, &rooms, target, present.as_deref(), &rewind.targets)?;
+            planned.check_workspace(
+                context,
+                &workspaces,
+                target,
+                present.as_deref(),
+                &rewind.targets,
+            )?;
         }
-        planned.look_at_bases(context, &mut rooms, loaded, rewind)?;
+        planned.look_at_bases(context, &mut workspaces, loaded, rewind)?;
+        planned.plan.refused = planned.refused.as_ref().map(ToString::to_string);
         Ok(planned)
     }
 
-    fn look_at_room(
+    fn check_workspace(
         &mut self,
         context: &Context,
-        rooms: &GitRooms,
-        target: &RoomTarget,
+        workspaces: &GitWorkspaces,
+        target: &RewindTarget,
         present: Option<&str>,
-        all: &[RoomTarget],
+        all: &[RewindTarget],
     ) -> Result<()> {
         let (plan, root) = (&mut self.plan, &context.project.root);
-        let mut room = Room { lane: target.lane.clone(), ..Room::default() };
+        let mut workspace = MadeWorkspace { lane: target.lane.clone(), ..MadeWorkspace::default() };
         let head = piton_workspace::refs::value(root, &format!("refs/heads/{}", target.branch));
         let branch = |to| Branch { name: target.branch.clone(), from: head, to };
         let refused = if target.goes.is_some() {
             let below = std::path::Path::new(&target.dir).strip_prefix(root);
             let dir = below.map_or(target.dir.clone(), |below| below.display().to_string());
-            room.worktree_goes = Some(dir);
-            room.branch = Some(branch(None));
-            present.and_then(|present| rooms.preview_leaving(target, present))
+            workspace.worktree_goes = Some(dir);
+            workspace.branch = Some(branch(None));
+            present.and_then(|present| workspaces.preview_removal(target, present))
         } else {
-            room.branch = target.head_to.clone().map(|to| branch(Some(to)));
-            room.worktree_comes_back = present.is_none();
-            let preview = present.map(|present| rooms.preview(target, present));
-            match preview.transpose().map_err(|why| CommandError::failed("snapshot", why))? {
-                None => rooms.preview_coming(target),
+            workspace.branch = target.head_to.clone().map(|to| branch(Some(to)));
+            workspace.worktree_comes_back = present.is_none();
+            let preview = present.map(|present| workspaces.preview(target, present));
+            match preview.transpose()? {
+                None => workspaces.preview_recreation(target),
                 Some(mut preview) => {
-                    tasks::told_apart(&mut preview, target, all);
-                    tell_files(&mut room, &preview, plan.kind);
+                    tasks::separate_tasks(&mut preview, target, all);
+                    tell_files(&mut workspace, &preview, plan.kind);
                     let refused = preview.refused.clone();
                     self.previews.push(preview);
                     refused
                 }
             }
         };
-        plan.something_to_do |= room.changes();
-        plan.refused = plan.refused.take().or(refused);
-        plan.rooms.push(room);
+        plan.something_to_do |= workspace.changes();
+        self.refused = self.refused.take().or(refused);
+        plan.workspaces.push(workspace);
         Ok(())
     }
 
@@ -106,11 +115,11 @@ impl Planned {
     fn look_at_bases(
         &mut self,
         context: &Context,
-        rooms: &mut GitRooms,
+        workspaces: &mut GitWorkspaces,
         loaded: &Loaded,
         rewind: &Rewind,
     ) -> Result<()> {
-        let plan = &mut self.plan;
+        let Self { plan, refused, .. } = self;
         let mut before: Vec<Revert> = Vec::new();
         let undone = loaded.state.undo.iter().find(|act| Some(act.id) == rewind.intent.undoes);
         // Undoing anything but a merge may bring one to base again.
@@ -119,7 +128,7 @@ impl Planned {
             let earlier = before.iter().rev().find(|r| r.base_branch == merge.base_branch);
             let from = earlier.map(|r| r.to.clone()).unwrap_or_default();
             let wanted = Revert { from, ..merge.clone() };
-            let found = rooms.preview_revert(&wanted, plan.kind);
+            let found = workspaces.preview_revert(&wanted, plan.kind).map_err(Refusal::from);
             let (from, how, to) = match &found {
                 Ok((revert, _)) if revert.from == revert.to => {
                     (&revert.from, BaseMove::Stays, Some(&revert.to))
@@ -127,7 +136,7 @@ impl Planned {
                 Ok((revert, true)) => (&revert.from, BaseMove::Commit, None),
                 Ok((revert, false)) => (&revert.from, BaseMove::Move, Some(&revert.to)),
                 Err(why) => {
-                    plan.refused.get_or_insert_with(|| format!("{}: {why}", merge.lane));
+                    refused.get_or_insert_with(|| why.clone().because(&merge.lane));
                     (&wanted.from, BaseMove::Refused, None)
                 }
             };
@@ -153,12 +162,11 @@ impl Planned {
         self.previews.iter().any(|preview| !preview.kept.is_empty())
     }
 
-    /// Paths that stay although the checkpoint says otherwise, and why; those that appeared outside
-    /// the run apart, which are recorded.
-    pub fn stays(&self) -> Vec<(String, String)> {
+    /// Paths that stay although the checkpoint says otherwise; those that appeared outside the run
+    /// apart, which are recorded.
+    pub fn stays(&self) -> impl Iterator<Item = String> {
         let kept = self.previews.iter().flat_map(|preview| &preview.kept);
-        let kept = kept.filter(|kept| kept.why != KeptWhy::Foreign);
-        kept.map(|kept| (plain(&kept.path), why_kept(kept.why, self.plan.kind))).collect()
+        kept.filter(|kept| kept.why != KeptWhy::Foreign).map(|kept| plain(&kept.path))
     }
 
     /// The files that it changes.
@@ -188,7 +196,7 @@ impl Planned {
         } else if !words.is_empty() {
             ui::say_as_is(words.trim_end());
         }
-        let Some(why) = plan.refused.as_ref().filter(|_| plan.something_to_do) else {
+        let Some(why) = self.refused.as_ref().filter(|_| plan.something_to_do) else {
             return Ok(!only_told);
         };
         if context.json && dry_run {
@@ -237,25 +245,20 @@ fn acts(loaded: &Loaded, rewind: &Rewind) -> bool {
         || !rewind.intent.lanes.iter().all(stands)
 }
 
-fn tell_files(room: &mut Room, preview: &Preview, kind: RewindKind) {
+fn tell_files(workspace: &mut MadeWorkspace, preview: &Preview, kind: RewindKind) {
     let missed = |m: &Missed| Kept { path: plain(&m.path), why: m.why.to_string() };
     let kept = |k: &restore::Kept| Kept { path: plain(&k.path), why: why_kept(k.why, kind) };
-    room.files = files(&preview.changes);
-    room.kept = preview.kept.iter().map(kept).collect();
-    room.kept.extend(
+    workspace.files = files(&preview.changes);
+    workspace.kept = preview.kept.iter().map(kept).collect();
+    workspace.kept.extend(
         preview
             .missed
             .iter()
             .map(missed)
             .map(|Kept { path, why }| Kept { path, why: format!("not in the checkpoint: {why}") }),
     );
-    room.lacking = preview.gone.iter().map(missed).collect();
-    room.large = preview.large.iter().map(|path| plain(path)).collect();
-    let exchanged = preview.exchanged.iter();
-    room.exchanged = exchanged
-        .map(|(path, comes_back)| Exchanged { path: plain(path), comes_back: *comes_back })
-        .collect();
-    room.aside = preview.aside.display().to_string();
+    workspace.lacking = preview.gone.iter().map(missed).collect();
+    workspace.large = preview.large.iter().map(|path| plain(path)).collect();
 }
 
 fn files(changes: &[Change]) -> Files {
@@ -272,6 +275,9 @@ fn why_kept(why: KeptWhy, kind: RewindKind) -> String {
     match (why, kind) {
         (KeptWhy::Foreign, RewindKind::Restore) => {
             "the checkpoint does not have it; --exact removes it".to_owned()
+        }
+        (KeptWhy::Foreign, RewindKind::Rollback) => {
+            "not from this run; --exact removes it".to_owned()
         }
         _ => why.to_string(),
     }

@@ -6,7 +6,7 @@ use piton_core::event::Event;
 use piton_core::lane::{SnapshotRef, Stage};
 use piton_core::lane_state::{Act, StageRecord};
 use piton_core::state::LaneState;
-use piton_core::{LanePath, RunState, Timestamp};
+use piton_core::{LanePath, RunState, Timestamp, remedy};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_view::At;
@@ -29,7 +29,7 @@ pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
 }
 
 fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found: &mut Vec<Point>) {
-    let room = |lane: &LanePath| {
+    let workspace = |lane: &LanePath| {
         let own = state.lane(lane).is_some_and(|l| !l.isolation.is_in_place());
         own.then(|| lane.clone())
     };
@@ -41,23 +41,23 @@ fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found:
         Event::LaneBegun(e) => {
             if let Some(s) = &e.snapshot {
                 let name = format!("{}@{}", e.lane, Stage::BeforeLaneStart);
-                add(room(&e.lane), s, name, Some(Stage::BeforeLaneStart));
+                add(workspace(&e.lane), s, name, Some(Stage::BeforeLaneStart));
             }
         }
         Event::LaneReady(e) => {
             if let Some(s) = &e.snapshot {
                 let name = format!("{}@{}", e.lane, Stage::AfterLaneStart);
-                add(room(&e.lane), s, name, Some(Stage::AfterLaneStart));
+                add(workspace(&e.lane), s, name, Some(Stage::AfterLaneStart));
             }
         }
         Event::StepStarted(e) => {
             if let Some(s) = &e.before {
-                add(room(&e.step.lane()), s, format!("{}#{}.before", e.step, e.attempt), None);
+                add(workspace(&e.step.lane()), s, format!("{}#{}.before", e.step, e.attempt), None);
             }
         }
         Event::StepFinished(e) => {
             if let Some(s) = &e.after {
-                add(room(&e.step.lane()), s, format!("{}#{}", e.step, e.attempt), None);
+                add(workspace(&e.step.lane()), s, format!("{}#{}", e.step, e.attempt), None);
             }
         }
         Event::CheckpointRecorded(e) => {
@@ -66,14 +66,14 @@ fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found:
             }
         }
         Event::RewindIntended(e) => {
-            for r in &e.rooms {
+            for r in &e.workspaces {
                 let name = format!("before-{}-{seq}", Act::from(e.kind).as_str());
                 add(r.lane.clone(), &r.present, name, None);
             }
         }
         Event::LaneRemoved(e) => {
             if let Some(s) = &e.snapshot {
-                add(room(&e.lane), s, format!("{}@removed", e.lane), None);
+                add(workspace(&e.lane), s, format!("{}@removed", e.lane), None);
             }
         }
         _ => {}
@@ -121,7 +121,7 @@ pub fn named(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) ->
     let lanes: Vec<LanePath> = found.iter().filter_map(|p| p.lane.clone()).collect();
     // A lane stands for its tasks, unless one of them is named.
     let is_told_by_its_lane = |path: &LanePath| {
-        let whole = state.whole_of(path);
+        let whole = state.parent_of(path);
         whole != *path && lanes.contains(&whole)
     };
     found.retain(|p| !p.lane.as_ref().is_some_and(is_told_by_its_lane));
@@ -150,14 +150,14 @@ fn at_stage(
 
 /// The point of one lane at a stage.
 pub fn of_stage(all: &[Point], path: &LanePath, lane: &LaneState, stage: Stage) -> Option<Point> {
-    let room = (!lane.isolation.is_in_place()).then(|| path.clone());
+    let workspace = (!lane.isolation.is_in_place()).then(|| path.clone());
     let record = lane.work.as_ref().and_then(|w| w.record(stage));
-    let own = || all.iter().filter(|p| p.lane == room);
+    let own = || all.iter().filter(|p| p.lane == workspace);
     if let Some((record, commit)) = record.and_then(|r| Some((r, r.snapshot.clone()?))) {
         let mut known = own().filter(|p| p.commit == commit && p.event <= record.event);
         let known = known.next_back().or_else(|| own().find(|p| p.commit == commit));
         return Some(Point {
-            lane: room,
+            lane: workspace,
             // Its own commit at that point, if it was committed; else where its branch stood.
             head: record.head_sha.clone().or_else(|| known.and_then(|p| p.head.clone())),
             degraded: known.map(|p| p.degraded.clone()).unwrap_or_default(),
@@ -173,7 +173,7 @@ pub fn of_stage(all: &[Point], path: &LanePath, lane: &LaneState, stage: Stage) 
         return Some(point.clone());
     }
     // A fresh worktree has the files of the point before it was made.
-    let record = record.filter(|_| stage == Stage::BeforeLaneStart && room.is_some())?;
+    let record = record.filter(|_| stage == Stage::BeforeLaneStart && workspace.is_some())?;
     let point = first_ready(all, path, record)?;
     let (event, at) = (record.event, At(record.at));
     Some(Point { event, at, name, stage: Some(stage), ..point.clone() })
@@ -205,7 +205,7 @@ pub fn one(
         [] => Err(none(all, state, name, lane)),
         many => Err(CommandError::usage(
             "no-checkpoint",
-            format!("`{name}` could be any of: {}", candidates(many).join(", ")),
+            format!("`{name}` could mean: {}", candidates(many).join(", ")),
         )
         .hint("write one of these, or name its `--lane`")),
     }
@@ -224,58 +224,38 @@ fn candidates(points: &[Point]) -> Vec<String> {
     points.iter().map(called).collect()
 }
 
-/// The refusal of a name that nothing goes by: it names what there is.
+/// The refusal of a name that nothing goes by: it names the newest of what there is.
 pub fn none(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> CommandError {
-    if let Some(lane) = lane
-        && stage_of(name).is_none()
-        && !named(all, state, name, None).is_empty()
+    if let Some(lane) =
+        lane.filter(|_| stage_of(name).is_none() && !named(all, state, name, None).is_empty())
     {
         let message = format!("`{name}` is not a checkpoint of lane {lane}");
         return CommandError::usage("no-checkpoint", message)
-            .hint("leave `--lane` out, or name a checkpoint of that lane");
+            .hint("leave out `--lane`, or name a checkpoint of that lane");
     }
     let wanted = lane_and_stage(name).map(|(wanted, _)| wanted).or(lane);
     let lanes: Vec<LanePath> =
         state.lanes().filter(|(_, l)| l.task.is_none()).map(|(path, _)| path).collect();
-    // An attempt names its lane too.
-    let begins = |path: &LanePath| {
-        let with = |lane: &str| name.strip_prefix(lane).is_some_and(|rest| rest.starts_with('/'));
-        with(&path.to_string()) || with(&path.lane)
-    };
-    let named_any = wanted.is_none() && lanes.iter().any(begins);
-    let is_meant = |path: &&LanePath| match wanted {
-        Some(wanted) => is_lane(path, wanted),
-        None => !named_any || begins(path),
-    };
-    let meant: Vec<&LanePath> = lanes.iter().filter(is_meant).collect();
-    if let (Some(wanted), true) = (wanted, meant.is_empty()) {
+    let is_meant = |path: &LanePath| wanted.is_none_or(|wanted| is_lane(path, wanted));
+    if let Some(wanted) = wanted.filter(|_| !lanes.iter().any(is_meant)) {
         let known: Vec<String> = lanes.iter().map(ToString::to_string).collect();
         return CommandError::usage("no-checkpoint", format!("there is no lane `{wanted}`"))
             .hint(format!("the lanes are: {}", known.join(", ")));
     }
-    let of = wanted.map(|w| format!(" of {w}")).unwrap_or_default();
-    let message = match lane_and_stage(name) {
-        Some((_, stage)) => format!("there is no checkpoint `{stage}`{of}"),
-        None => format!("there is no checkpoint `{name}`{}", lane.map_or("", |_| of.as_str())),
-    };
-    let mut names: Vec<String> = Vec::new();
-    for (path, found) in state.lanes().filter(|(path, _)| meant.contains(&path)) {
-        let stages = Stage::ALL.into_iter().filter_map(|s| of_stage(all, &path, found, s));
-        names.extend(stages.map(|p| p.name));
-    }
-    let newest = all.iter().rev().filter(|p| p.lane.as_ref().is_none_or(|l| meant.contains(&l)));
-    for point in newest {
-        if !names.contains(&point.name) {
-            names.push(point.name.clone());
+    let of = wanted.map(|wanted| format!(" of {wanted}")).unwrap_or_default();
+    let stage = lane_and_stage(name).map_or(name, |(_, stage)| stage.as_str());
+    let message = format!("there is no checkpoint `{stage}`{of}");
+    let error = CommandError::usage("no-checkpoint", message);
+    let mut names: Vec<&str> = Vec::new();
+    for point in all.iter().rev().filter(|p| p.lane.as_ref().is_none_or(is_meant)) {
+        if names.len() < NAMES_TOLD_MAX && !names.contains(&&*point.name) {
+            names.push(&point.name);
         }
     }
-    let error = CommandError::usage("no-checkpoint", message);
     if names.is_empty() {
         return error.hint("the run has no checkpoint yet");
     }
-    let more = if names.len() > NAMES_TOLD_MAX { ", …" } else { "" };
-    names.truncate(NAMES_TOLD_MAX);
     error
-        .hint(format!("there is {}{more}", names.join(", ")))
-        .hint("`piton show RUN` lists the checkpoints of a run")
+        .hint(format!("the newest are {}", names.join(", ")))
+        .hint(remedy![Piton "show RUN", Words " lists the checkpoints of a run"])
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use piton_core::{LanePath, RunState};
-use piton_engine::world::{Rewind, RoomTarget};
-use piton_world::rooms::Preview;
+use piton_engine::world::{Rewind, RewindTarget};
+use piton_world::workspaces::Preview;
 
 /// The lanes whose steps run again, with the tasks among them that ran.
 pub fn run_again(state: &RunState, rewind: &Rewind) -> Vec<LanePath> {
@@ -20,9 +20,9 @@ pub fn run_again(state: &RunState, rewind: &Rewind) -> Vec<LanePath> {
 
 /// Leaves out of what happens in a lane's worktree what is told of its tasks: their worktrees lie in
 /// it, and the folders that hold nothing else.
-pub fn told_apart(preview: &mut Preview, target: &RoomTarget, all: &[RoomTarget]) {
+pub fn separate_tasks(preview: &mut Preview, target: &RewindTarget, all: &[RewindTarget]) {
     let top = Path::new(&target.dir);
-    let own = |other: &RoomTarget| {
+    let own = |other: &RewindTarget| {
         let below = Path::new(&other.dir).strip_prefix(top).ok()?;
         let below = below.as_os_str().as_encoded_bytes().to_vec();
         (target.lane.is_some() && !below.is_empty()).then_some(below)

@@ -1,19 +1,21 @@
 //! The unfinished run that a new one takes the place of: all that could refuse the new one is looked
 //! at first, so that nothing is ended and set aside for nothing.
 
+use piton_core::refusal::{Refusal, Remedy};
 use piton_core::request::Request;
-use piton_core::{Plan, Status};
+use piton_core::{Plan, Status, remedy};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
-use piton_engine::world::Refusal;
+
 use piton_ledger::RunRow;
-use piton_workspace::checks::{self, Level};
+use piton_workspace::checks;
 
 use super::driven;
 use crate::cli::{DriveArgs, RunArgs};
-use crate::commands::{abort, request};
+use crate::commands::{abort, questions, request};
 use crate::context::Context;
 use crate::drive;
+use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::ui;
@@ -27,9 +29,12 @@ pub fn check(
     aside: &RunRow,
 ) -> Result<()> {
     // As it is now: somebody may have taken it up while a person was asked.
-    let old = store.load(&aside.run_id)?;
+    let run = &aside.run_id;
+    let old = store.load(run)?;
     if Context::driver_lives(&old.row) {
-        return Err(driven(&old.row).hint(format!("or end it first: piton abort {}", aside.run_id)));
+        return Err(
+            driven(&old.row).hint(remedy![Words "or end it first with ", Piton "abort {run}"])
+        );
     }
     request::refuse_own_step(context, &old)?;
     super::see_spec(context, plan)?;
@@ -39,13 +44,16 @@ pub fn check(
     }
     match refusal(context, &plan.live, &args.drive, &old) {
         None => Ok(()),
-        Some(Refusal { why, fix }) => {
-            let message = format!("a new run could not begin: {why}");
-            Err(CommandError::new(Kind::Blocked, "start-blocked", message)
-                .hint(fix)
-                .hint(format!("run {} was not set aside: piton resume {0}", aside.run_id)))
+        Some(refusal) => {
+            let cause = format!("a new run could not start: {}", refusal.cause);
+            let refusal = Refusal { code: "start-blocked".into(), cause, ..refusal };
+            Err(CommandError::refused(Kind::Blocked, refusal).hint(not_set_aside(run)))
         }
     }
+}
+
+fn not_set_aside(run: &str) -> Remedy {
+    remedy![Words "run {run} was not set aside; continue it with ", Piton "resume {run}"]
 }
 
 /// Refuses a name that another run has. One that never began is removed and leaves its name.
@@ -61,10 +69,9 @@ fn check_free(
         return Ok(());
     }
     let typed = context.plan_argument(&plan.path);
-    let run = &old.row.run_id;
-    Err(CommandError::usage("run-exists", format!("there is a run `{name}` already"))
-        .hint(format!("start anew under another name: piton run {typed} --fresh --run-id NAME"))
-        .hint(format!("run {run} was not set aside: piton resume {run}")))
+    Err(CommandError::usage("run-exists", format!("there is already a run `{name}`"))
+        .hint(remedy![Words "choose another name: ", Piton "run {typed} --fresh --run-id NAME"])
+        .hint(not_set_aside(&old.row.run_id)))
 }
 
 /// Why none of the lanes that come first could begin: what keeps one from a worktree keeps all.
@@ -75,15 +82,14 @@ fn refusal(context: &Context, plan: &Plan, args: &DriveArgs, old: &Loaded) -> Op
         return None;
     }
     let root = &context.project.root;
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut seen = checks::repository(root, &path).into_iter();
-    if let Some(found) = seen.find(|remark| remark.level == Level::Refuse) {
-        return Some(Refusal { why: found.what, fix: found.fix });
+    let mut seen = checks::repository(root, &environment().path).into_iter();
+    if let Some(found) = seen.find(|remark| remark.refuses) {
+        return Some(found.about);
     }
     // What holds of the repository does not depend on the run; where it lies does.
     let mut state = old.state.clone();
     state.root = root.to_string_lossy().into_owned();
-    drive::rooms(context, &state, args)?.refuses_worktrees()
+    drive::workspaces(context, &state, args)?.refuses_worktrees()
 }
 
 /// The steps of a run that are at work although nobody drives it, in words.
@@ -106,16 +112,17 @@ pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()>
         steps if steps.is_empty() => steps,
         steps => format!(", ended {steps}"),
     };
-    let told = format!("archived {run}{ended}; `piton resume {run}` brings it back");
+    let told =
+        remedy![Words "archived {run}{ended}; ", Piton "resume {run}", Words " brings it back"];
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     let ended = abort::end_steps(context, store, &row.run_id);
-    let archived = ended.and_then(|()| drive::carry_out(store, &row.run_id, &Request::Archive));
+    let archived = ended.and_then(|()| questions::carry_out(store, &row.run_id, &Request::Archive));
     if let Err(error) = archived {
         // Of several who start the plan anew at once, one goes on and the others are told who does.
         let by_another = store.load(&row.run_id)?.state.ended == Some(Status::Archived);
         return if by_another { Ok(()) } else { Err(error) };
     }
     drive::set_views_aside(context, store, &row.run_id)?;
-    ui::say(&told);
+    ui::say(told);
     Ok(())
 }

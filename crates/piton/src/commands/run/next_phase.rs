@@ -62,9 +62,9 @@ fn reason(view: &RunView<'_>) -> String {
     if let Some((path, step)) = view.failed().next() {
         return format!("{path} failed: {}", words::why_failed(step));
     }
-    let held = view
-        .lanes()
-        .find_map(|lane| Some(format!("{} is blocked: {}", lane.path, lane.work.blocked?.why)));
+    let held = view.lanes().find_map(|lane| {
+        Some(format!("{} is blocked: {}", lane.path, lane.work.blocked.as_ref()?.cause))
+    });
     held.unwrap_or_else(|| format!("run {} is {}", view.run_id, view.status))
 }
 
@@ -75,7 +75,7 @@ fn unreadable(context: &Context, next: &Path) -> Option<String> {
         Err(error) => error.to_string(),
         Ok(text) => match plan_file::reading(context, &shown, Some(&text), How::default()) {
             Ok(_) => return None,
-            Err(Some(Unreadable::Refused(refusal))) => refusal.cause,
+            Err(Some(Unreadable::Refused(refusal) | Unreadable::Blocked(refusal))) => refusal.cause,
             Err(Some(Unreadable::Problems(found))) => {
                 let mut errors = found.into_iter().filter(|p| p.severity == Severity::Error);
                 errors.next().map(|p| p.message).unwrap_or_default()

@@ -3,6 +3,7 @@
 //! Both are the words of the plan's protocol. Whether something is done is told by its newest run here.
 
 use piton_core::Status;
+use piton_core::remedy;
 use piton_engine::Store;
 use piton_ledger::RunRow;
 use piton_protocols::protocol::Start;
@@ -33,8 +34,8 @@ pub fn earlier_run(
         };
         if row.status != Status::Complete.as_str() {
             let (run, status) = (&row.run_id, &row.status);
-            let shown = format!("`piton status {run}` shows it");
-            ui::say(&format!("note: run {run} of {of}, is {status}: {shown}"));
+            let shown = remedy![Piton "status {run}", Words " shows it"];
+            ui::say(format!("note: run {run} of {of}, is {status}: {shown}"));
         }
     }
     None
@@ -66,13 +67,13 @@ pub fn check_needed(
         let (run, status) = (&row.run_id, &row.status);
         let (lane, shown) = (&need.lane, piton_view::text::sanitize(&need.name));
         let question = format!("{lane} depends on {shown}, and run {run} of it is {status}");
-        if context.yes || context.confirms(&format!("{question}. Is it done all the same?")) {
-            ui::say(&format!("{question}: taken for done"));
+        if context.yes || context.confirms(&format!("{question}. Is it done anyway?")) {
+            ui::say(format!("{question}: treated as done"));
             continue;
         }
         return Err(CommandError::new(Kind::Blocked, "phase-unfinished", question)
-            .hint(format!("finish it first: `piton resume {run}`"))
-            .hint("if it is done all the same, say `--yes`"));
+            .hint(remedy![Words "finish it first with ", Piton "resume {run}"])
+            .hint("if it is done anyway, add `--yes`"));
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ fn every_separator_and_mark_begins_a_lane() {
         "- `SL-DB`: Data",
         "SL-DB — Data",
         "### SL-DB -- Data",
-        "| Lane | Name |\n|---|---|\n| SL-DB | Data |",
     ] {
         let phase = good(&with_index(index));
         let lanes: Vec<_> = phase.lanes.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
@@ -46,19 +45,6 @@ fn one_line_with_semicolons_is_a_whole_lane() {
     assert_eq!(two.blocked_by, ["OTHERPHASE", "SL-0"]);
 }
 
-#[test]
-fn one_line_with_semicolons_may_name_several_lanes() {
-    let index = "- SL-1 -- One; SL-2 -- Two; Depends on: SL-1; SL-3 — Three; Depends on: SL-1; SL-2\n\
-                 - SL-4 - Four; Depends on: SL-3; SL-5 - which comes first\n- SL-5 - Five\n";
-    let phase = good(&with_index(index));
-    let [one, two, three, four, five] = phase.lanes.as_slice() else { panic!("{:?}", phase.lanes) };
-    assert_eq!([&one.name, &two.name, &three.name, &five.name], ["One", "Two", "Three", "Five"]);
-    assert!(one.depends_on.is_empty());
-    assert_eq!(names(&two.depends_on), ["SL-1"]);
-    assert_eq!(names(&three.depends_on), ["SL-1", "SL-2"]);
-    assert_eq!(names(&four.depends_on), ["SL-3", "SL-5"]);
-}
-
 /// Lost: what follows an attribute would become part of the lane's name.
 #[test]
 fn what_follows_an_attribute_is_no_name() {
@@ -81,15 +67,6 @@ fn attributes_may_be_bold_and_lists_may_stand_below_their_key() {
     assert_eq!(phase.lanes[0].parallel_safe, ParallelSafe::Yes);
     assert_eq!(phase.lanes[0].blocked_by, ["SL-2"]);
     assert!(phase.lanes[1].ready);
-}
-
-#[test]
-fn an_index_may_be_a_table() {
-    let index = "| Lane | Name | Depends On | Blocks | Parallel-safe |\n|---|---|---|---|---|\n\
-                 | SL-1 | One | - | SL-2 | yes |\n| SL-2 | Two | - | - | no |";
-    let phase = good(&with_index(index));
-    assert_eq!(phase.lanes[1].blocked_by, ["SL-1"]);
-    assert_eq!(phase.lanes[1].parallel_safe, ParallelSafe::No);
 }
 
 #[test]

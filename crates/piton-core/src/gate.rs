@@ -1,0 +1,30 @@
+//! The state of a gate: what a person was asked, and what they decided.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// The state of a gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateState {
+    /// What is asked for.
+    pub name: String,
+    /// When it was first asked.
+    pub asked_at: Timestamp,
+    /// What was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}
+
+/// A person's decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Yes or no.
+    pub approved: bool,
+    /// Who.
+    pub by: String,
+    /// What they said.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}

@@ -1,0 +1,82 @@
+//! What the program takes from its environment: the one place that reads it. Everything else is given
+//! values, so what a command does can be read from its arguments.
+//!
+//! Colour is the exception: `anstream` reads `NO_COLOR`, `CLICOLOR` and `TERM` itself.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use piton_process::protocol::MARK_VARIABLE;
+use piton_world::Inherited;
+
+/// The variable that tells a driver to leave the session of the terminal it was started from.
+pub const DETACHED: &str = "PITON_DETACHED";
+
+static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(Environment::read);
+
+/// The environment of this process, as it was found.
+pub struct Environment {
+    /// What is passed on to the keeper and its children.
+    pub inherited: Inherited,
+    /// Where programs are looked for.
+    pub path: OsString,
+    /// The person's home, by its real path.
+    pub home: Option<PathBuf>,
+    /// The person's name.
+    pub user: Option<String>,
+    /// The run whose step this process is part of.
+    pub run_id: Option<String>,
+    /// The mark of that run.
+    pub mark: Option<String>,
+    /// Whether this is a driver for the background.
+    pub is_detached: bool,
+    /// Whether a time zone is named.
+    pub names_zone: bool,
+    /// Whether the terminal can move its cursor.
+    pub moves_cursor: bool,
+    /// The language and character set of the person.
+    pub locale: String,
+}
+
+impl Environment {
+    fn read() -> Self {
+        let text = |name: &&str| std::env::var(name).ok();
+        let set = |name: &&str| text(name).filter(|value| !value.is_empty());
+        let inherited = Inherited {
+            variables: std::env::vars_os().collect(),
+            temp_dir: std::env::temp_dir(),
+            program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe")),
+        };
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        Self {
+            inherited,
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            home: home.map(|home| home.canonicalize().unwrap_or(home)),
+            user: ["PITON_USER", "USER", "LOGNAME"].iter().find_map(text),
+            run_id: text(&"PITON_RUN_ID"),
+            mark: text(&MARK_VARIABLE),
+            is_detached: std::env::var_os(DETACHED).is_some(),
+            names_zone: std::env::var_os("TZ").is_some_and(|name| !name.is_empty()),
+            moves_cursor: std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            // The first that is set decides, as in C.
+            locale: ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default(),
+        }
+    }
+}
+
+/// The environment of this process.
+pub fn environment() -> &'static Environment {
+    &ENVIRONMENT
+}
+
+/// The folder that the program was called in.
+pub fn current_folder() -> io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
+/// Whether JSON is asked for, on a command line that can't be read.
+pub fn asks_for_json() -> bool {
+    std::env::args_os().any(|arg| arg == "--json")
+}

@@ -1,0 +1,27 @@
+//! What people read: help, runs, states, refusals and errors, as a terminal of 100 columns shows them.
+//!
+//! A snapshot is a transcript of a scene. It is there to be read: a sentence that changes is seen in
+//! review, and one that reads badly is seen at all. What the program does is tested elsewhere.
+//! `INSTA_UPDATE=always cargo nextest run -p piton --test snapshots` accepts what has changed.
+
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
+
+mod common;
+
+#[path = "snapshots/documents.rs"]
+mod documents;
+#[path = "snapshots/errors.rs"]
+mod errors;
+#[path = "snapshots/help.rs"]
+mod help;
+#[path = "snapshots/lanes.rs"]
+mod lanes;
+#[path = "snapshots/runs.rs"]
+mod runs;
+#[allow(dead_code, reason = "the bench of the tests of lanes, used in part")]
+#[path = "lanes/scene.rs"]
+mod scene;
+#[path = "snapshots/screen.rs"]
+mod screen;
+#[path = "snapshots/states.rs"]
+mod states;
