@@ -50,7 +50,8 @@ pub fn sweep(common: &Path) {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
             if name.starts_with("tmp_") && name.contains(OURS) {
-                if is_free(&path) {
+                // Held until it is gone: whoever is about to write it waits, and then sees that.
+                if let Some(_held) = hold_if_free(&path) {
                     let _ = fs::remove_file(&path);
                 }
             } else if name.ends_with(".keep") && !path.with_extension("idx").exists() {
@@ -65,7 +66,10 @@ pub fn sweep(common: &Path) {
 fn sweep_keep(keep: &Path) {
     let mut start = [0; PACK.len()];
     let read = File::open(keep).and_then(|mut file| file.read_exact(&mut start));
-    if read.is_ok() && start == PACK && is_free(keep) {
+    if read.is_err() || start != PACK {
+        return;
+    }
+    if let Some(_held) = hold_if_free(keep) {
         let pack = keep.with_extension("pack");
         if super::is_ours(keep, &pack) {
             let _ = fs::remove_file(pack);
@@ -74,9 +78,9 @@ fn sweep_keep(keep: &Path) {
     }
 }
 
-/// Whether nobody writes a file: the lock is on what it holds, whichever name it goes by.
-fn is_free(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+/// Locks a file that nobody writes: the lock is on what it holds, whichever name it goes by.
+fn hold_if_free(path: &Path) -> Option<File> {
+    File::open(path).ok().filter(|file| file.try_lock().is_ok())
 }
 
 #[cfg(test)]
@@ -98,5 +102,26 @@ mod tests {
         drop(file);
         sweep(home.path());
         assert!(!path.exists() && !keep.exists());
+    }
+
+    /// Lost: a snapshot, and with it a lane that is blocked, because another driver began just then.
+    #[test]
+    fn a_sweep_takes_nothing_from_one_who_begins() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("objects/pack");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    sweep(home.path());
+                }
+            });
+            let kept = (0..4000).all(|_| {
+                let (path, _file) = create(&folder, "pack").unwrap();
+                fs::rename(path, folder.join("pack-1.pack")).is_ok()
+            });
+            done.store(true, Ordering::Relaxed);
+            assert!(kept);
+        });
     }
 }
