@@ -273,7 +273,6 @@ impl<'a> Driver<'a> {
         let signal = self.unrecorded.signal_wait(self.clock.awake);
         let due = self.write_views_if_due().into_iter().chain(signal);
         let poll = now.after(due.fold(rest, Millis::min));
-        self.run.store.ledger().make_room(self.run.row.run, self.run.epoch);
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.files.fresh.clear();
         // Time that the machine slept is taken out of the budgets.

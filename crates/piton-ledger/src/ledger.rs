@@ -94,10 +94,6 @@ pub trait Ledger {
     /// [`Error::UnknownRequest`](crate::Error::UnknownRequest) if there is none (any more).
     fn answer_of(&mut self, request_id: i64) -> Result<Option<String>>;
 
-    /// Does work ahead of time that would slow down later commits; nothing depends on it. Does
-    /// nothing if another process took the lease.
-    fn make_room(&mut self, _run: RunKey, _epoch: u64) {}
-
     /// Whether another connection committed since the last call; cheap enough to poll.
     ///
     /// The first call returns true. Later calls may return true without a commit, but never miss

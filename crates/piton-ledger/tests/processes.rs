@@ -57,7 +57,6 @@ fn child() {
         "crowd" => crowd(dir, &name),
         "append-for-ever" => append_for_ever(dir),
         "stop-while-holding" => stop_while_holding(dir),
-        "stop-while-creating" => stop_while_creating(dir),
         other => panic!("unknown role {other}"),
     }
 }
@@ -178,21 +177,6 @@ fn killed_appenders_lose_nothing_acknowledged() {
 fn stop_while_holding(dir: &Path) {
     let file = std::fs::File::open(dir.join(LOCK_FILE)).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    stop();
-}
-
-/// Takes the locks that whoever creates a ledger has before it has a log, and stops.
-fn stop_while_creating(dir: &Path) {
-    std::fs::create_dir_all(dir).unwrap();
-    let file = std::fs::File::create(dir.join(LOCK_FILE)).unwrap();
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let conn = rusqlite::Connection::open(dir.join(DATABASE_FILE)).unwrap();
-    conn.execute_batch("BEGIN EXCLUSIVE; CREATE TABLE half (id INTEGER)").unwrap();
-    stop();
-}
-
-/// Says that the locks are held, and stops this process.
-fn stop() {
     let mut out = std::io::stdout();
     writeln!(out, "holding").unwrap();
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)
@@ -219,23 +203,4 @@ fn a_writer_stopped_in_mid_write_is_named() {
     let error = refused.unwrap_err();
     assert!(matches!(error, Error::HolderStopped { pid, .. } if pid == child.id()), "{error}");
     ledger.put_blob("hash", b"").unwrap();
-}
-
-/// Lost, whoever comes while a ledger is created would wait a minute, and learn only that it is busy.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_process_stopped_while_it_creates_the_ledger_is_named() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("piton");
-    let mut child = start("stop-while-creating", &dir, "");
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().ends_with("holding")));
-    let refused = [Open::ReadWrite, Open::ReadOnly].map(|mode| Sqlite::open(&dir, mode));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    for refused in refused {
-        let error = refused.unwrap_err();
-        assert!(matches!(error, Error::HolderStopped { pid, .. } if pid == child.id()), "{error}");
-    }
-    Sqlite::open(&dir, Open::ReadWrite).unwrap();
 }

@@ -200,14 +200,6 @@ pub(super) fn heartbeat(conn: &Connection, run: RunKey, epoch: u64, at: Millis) 
     if changed == 1 { Ok(()) } else { Err(why_not(conn, run, epoch, None)) }
 }
 
-/// Whether the lease is held at this epoch.
-pub(super) fn is_held(conn: &Connection, run: RunKey, epoch: u64) -> rusqlite::Result<bool> {
-    conn.prepare_cached(
-        "SELECT 1 FROM runs WHERE id = ?1 AND epoch = ?2 AND expires_at IS NOT NULL",
-    )?
-    .exists(params![run.0, int(epoch)])
-}
-
 pub(super) fn release(conn: &Connection, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
     let changed = conn
         .prepare_cached(

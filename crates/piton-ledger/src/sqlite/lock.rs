@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::files::LOCK_FILE;
-use crate::{Error, Result, os};
+use crate::{Error, Result, is_stopped, os};
 
 /// How long anything waits for a lock before it reports [`Error::Busy`]: a commit takes less than
 /// a millisecond, so a minute outlasts a queue of hundreds on a slow disk, and a large deletion.
@@ -30,9 +30,9 @@ const PAUSE_MIN: Duration = Duration::from_micros(100);
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
 /// How often a waiting process checks the holder.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How many checks in a row must find the same holder stopped: a debugger may stop it for a moment.
+/// How many checks in a row must find the holder stopped: a debugger may stop it for a moment.
 const STOPPED_LOOKS: u32 = 3;
 
 /// The lock file, opened once per connection.
@@ -62,15 +62,25 @@ impl WriteLock {
             return Ok(Held(&self.file));
         }
         let started = Instant::now();
-        let mut pause = PAUSE_MIN;
-        let mut watch = Watch::over(&self.path);
+        let (mut pause, mut looked, mut looks) = (PAUSE_MIN, started, 0);
         while started.elapsed() < PATIENCE {
             thread::sleep(pause);
             pause = (pause * 2).min(PAUSE_MAX);
             if self.try_hold()? {
                 return Ok(Held(&self.file));
             }
-            watch.look()?;
+            if looked.elapsed() < LOOK_EVERY {
+                continue;
+            }
+            looked = Instant::now();
+            let Some(pid) = os::flock_holder(&self.path).filter(|&pid| is_stopped(pid)) else {
+                looks = 0;
+                continue;
+            };
+            looks += 1;
+            if looks >= STOPPED_LOOKS {
+                return Err(Error::HolderStopped { pid, path: self.path.clone() });
+            }
         }
         Err(Error::Busy { path: self.path.clone() })
     }
@@ -94,41 +104,6 @@ impl WriteLock {
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(Error::file("lock", &self.path)(error)),
             }
-        }
-    }
-}
-
-/// Checks the holder of the lock while somebody waits for it.
-#[derive(Debug)]
-pub(crate) struct Watch<'a> {
-    path: &'a Path,
-    looked: Instant,
-    suspect: Option<u32>,
-    looks: u32,
-}
-
-impl<'a> Watch<'a> {
-    /// Starts to watch a lock file.
-    pub(crate) fn over(path: &'a Path) -> Self {
-        Self { path, looked: Instant::now(), suspect: None, looks: 0 }
-    }
-
-    /// Checks the holder if it is time to; fails once it has been stopped for a while.
-    pub(crate) fn look(&mut self) -> Result<()> {
-        if self.looked.elapsed() < LOOK_EVERY {
-            return Ok(());
-        }
-        self.looked = Instant::now();
-        let holder = os::flock_holder(self.path);
-        let stopped = holder.filter(|&pid| os::process(pid).is_some_and(|p| p.stopped));
-        let same = stopped.is_some() && stopped == self.suspect;
-        self.looks = if same { self.looks + 1 } else { 1 };
-        self.suspect = stopped;
-        match stopped {
-            Some(pid) if self.looks >= STOPPED_LOOKS => {
-                Err(Error::HolderStopped { pid, path: self.path.to_owned() })
-            }
-            _ => Ok(()),
         }
     }
 }

@@ -5,7 +5,6 @@
 //! free; readers never wait for writers. No read transaction outlives its call, because it would
 //! prevent the WAL from being reset.
 
-mod ahead;
 mod history;
 mod inbox;
 mod last;
@@ -25,15 +24,14 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use ahead::Ahead;
 use last::Last;
 pub use last::accept;
-use lock::{LOOK_EVERY, PATIENCE, Watch, WriteLock};
+use lock::{PATIENCE, WriteLock};
 use schema::Format;
 use wal::WAL_BYTES_MAX;
 
-use crate::files::{DATABASE_FILE, LOCK_FILE, is_unwritable};
-use crate::{Error, Liveness, Owner, Result, RunKey, owner_liveness};
+use crate::files::{DATABASE_FILE, is_unwritable};
+use crate::{Error, Liveness, Owner, Result, owner_liveness};
 
 /// Commits between two looks at the size of the WAL. SQLite checkpoints by itself; this is only
 /// the safety net for a WAL that readers kept from being reset.
@@ -69,8 +67,6 @@ pub struct Sqlite {
     commits: u32,
     /// The size from which the WAL is emptied next; grows while a reader prevents it.
     wal_bytes_max: u64,
-    /// Room for the WAL.
-    ahead: Ahead,
     /// Whether it wrote something that is not yet checkpointed into the database.
     uncarried: bool,
     /// Whether it took a lease and did not give it up. Another process may hold it by now.
@@ -106,7 +102,6 @@ impl Sqlite {
             seen: None,
             commits: 0,
             wal_bytes_max: WAL_BYTES_MAX,
-            ahead: Ahead::default(),
             uncarried,
             leased: false,
             damage: RefCell::new(None),
@@ -187,41 +182,7 @@ impl Sqlite {
         }
         drop(held);
         self.commits = (self.commits + 1) % WAL_LOOK_EVERY;
-        self.ahead.committed();
         Ok(result)
-    }
-
-    /// Preallocates a piece of the WAL, if that is useful, nobody else is writing, and the lease is
-    /// still held.
-    fn extend_wal(&mut self, run: RunKey, epoch: u64) -> Result<()> {
-        if !self.ahead.is_wanted() || self.damage.borrow().is_some() {
-            return Ok(());
-        }
-        let Some(held) = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold_if_free()? else {
-            return Ok(());
-        };
-        if identity(&self.path) != self.identity {
-            // The next commit reports it.
-            self.ahead.stop();
-            return Ok(());
-        }
-        // Do not wait for a process that writes without our queue.
-        self.conn.busy_timeout(Duration::ZERO)?;
-        let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute(()));
-        // Setting a timeout cannot fail on an open connection.
-        let _ = self.conn.busy_timeout(PATIENCE);
-        if begun.is_err() {
-            self.ahead.stop();
-            return Ok(());
-        }
-        let held_still = leases::is_held(&self.conn, run, epoch);
-        let extended = matches!(held_still, Ok(true)) && self.ahead.extend(&self.path);
-        self.conn.prepare_cached("ROLLBACK")?.execute(())?;
-        drop(held);
-        if extended {
-            self.ahead.sync();
-        }
-        Ok(())
     }
 }
 
@@ -257,7 +218,7 @@ fn open_for_reading(dir: &Path, path: &Path, last: Option<Last>) -> Result<Conne
         }
         other => other?,
     };
-    let format = watchfully(&conn, dir, || schema::format(&conn))??;
+    let format = patiently(|| schema::format(&conn))?;
     match format {
         Format::Empty => Err(missing()),
         Format::Foreign => Err(foreign(path)),
@@ -311,7 +272,7 @@ fn open_for_writing(
     let conn = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
     let mut made = false;
     let look = || Ok((schema::format(&conn)?, journal_mode(&conn)?));
-    let (format, journal) = watchfully(&conn, dir, look)??;
+    let (format, journal) = patiently(look)?;
     match format {
         Format::Foreign => return Err(foreign(path)),
         Format::Version(found) if found > schema::KNOWN => {
@@ -424,28 +385,6 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
         }
         std::thread::sleep(RETRY_PAUSE);
     }
-}
-
-/// The same for the first read of a ledger, which may have to wait for the process that creates it:
-/// before there is a WAL, SQLite's lock blocks readers too. If that process is stopped, it is
-/// named.
-fn watchfully<T>(
-    conn: &Connection,
-    dir: &Path,
-    mut attempt: impl FnMut() -> rusqlite::Result<T>,
-) -> Result<rusqlite::Result<T>> {
-    conn.busy_timeout(LOOK_EVERY)?;
-    let lock = dir.join(LOCK_FILE);
-    let (started, mut watch) = (Instant::now(), Watch::over(&lock));
-    let found = loop {
-        match attempt() {
-            Err(error) if is_lock(&error) && started.elapsed() < PATIENCE => watch.look()?,
-            found => break found,
-        }
-        std::thread::sleep(RETRY_PAUSE);
-    };
-    conn.busy_timeout(PATIENCE)?;
-    Ok(found)
 }
 
 /// Whether an error is a lock that another process holds.
