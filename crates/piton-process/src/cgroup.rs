@@ -1,14 +1,13 @@
 //! One cgroup per run, if the system allows it: no process that a step starts can leave it by
 //! forking, by a new session or by clearing its environment.
 //!
-//! The keeper starts in it or enters it before its first child, so every child inherits it at no
-//! cost. It only shows which processes belong to a run: no controller is enabled and nothing is
+//! The keeper enters it before its first child, so every child inherits it at no cost. It only shows which processes belong to a run: no controller is enabled and nothing is
 //! limited. If it cannot be created, marks and journal remain, and the reason is recorded. `strays`
 //! uses `belongs`; the last process to need an empty group removes it.
 
 mod place;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -28,9 +27,6 @@ const PREFIX: &str = "piton-";
 
 /// The longest mark that becomes a name: the system allows 255 bytes, and ours are far shorter.
 const MARK_BYTES_MAX: usize = 200;
-
-/// How often entering is tried when somebody removes the empty group in between.
-const ENTER_TRIES: u32 = 5;
 
 /// How many groups below one are searched: a step can make any number.
 const GROUPS_MAX: usize = 4096;
@@ -95,8 +91,7 @@ impl Record {
 
     fn write(&self, dir: &Path) -> io::Result<()> {
         // Written to another file and renamed: a reader finds the old record or a complete new one.
-        // Driver and keeper may do so at the same time.
-        let aside = dir.join(format!("{RECORD}.{}", std::process::id()));
+        let aside = dir.join(format!("{RECORD}.new"));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
         file.write_all(&serde_json::to_vec(self)?)?;
@@ -136,61 +131,25 @@ impl Group {
 }
 
 fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, Unused> {
-    let group = match target(mark)? {
-        // Started here, or started from here by a program that a step was allowed to leave.
-        Target::Here(group) => {
-            if record.unused.is_some() || !record.groups.contains(&group) {
-                let added = record.add(dir, &group);
-                added.map_err(|error| Unused(format!("could not record it: {error}")))?;
-            }
-            return Ok(Group(group));
-        }
-        Target::Below(group) => group,
-    };
-    let failed = |what: &str, error: &io::Error| {
-        Unused(format!("could not {what} {}: {error}", group.display()))
-    };
-    let mut vanished = None;
-    for _ in 0..ENTER_TRIES {
-        make(&group).map_err(|error| failed("create", &error))?;
-        let entered = record.add(dir, &group).and_then(|()| move_to(&group, 0));
-        let Err(error) = entered else {
-            return Ok(Group(group));
-        };
-        if !is_gone(&error) {
-            let _ = fs::remove_dir(&group);
-            return Err(failed("enter", &error));
-        }
-        vanished = Some(error);
-    }
-    Err(failed("enter", &vanished.unwrap_or_else(|| io::ErrorKind::NotFound.into())))
-}
-
-/// Makes the group of a run, for a keeper to start in; `None` if that is not possible, or if a
-/// child of this process starts there anyway.
-pub(crate) fn prepare(dir: &Path, mark: &str) -> Option<File> {
-    let Ok(Target::Below(group)) = target(mark) else {
-        return None;
-    };
-    make(&group).ok()?;
-    Record::read_or_new(dir).ok()?.add(dir, &group).ok()?;
-    File::open(&group).ok()
-}
-
-/// Where the group of a run is, seen from this process.
-enum Target {
-    /// It is the one that this process is in.
-    Here(PathBuf),
-    /// It must be made in the one that this process is in.
-    Below(PathBuf),
-}
-
-fn target(mark: &str) -> Result<Target, Unused> {
     let name =
         name(mark).ok_or_else(|| Unused("the run's mark cannot be a file name".to_owned()))?;
     let own = place::own()?;
-    let here = own.file_name().is_some_and(|own| *own == *name);
-    Ok(if here { Target::Here(own) } else { Target::Below(own.join(name)) })
+    // A program that a step was allowed to leave may start the next keeper from within.
+    let is_here = own.file_name().is_some_and(|own| *own == *name);
+    let group = if is_here { own } else { own.join(name) };
+    let failed = |what: &str, error: &io::Error| {
+        Unused(format!("could not {what} {}: {error}", group.display()))
+    };
+    if !is_here {
+        make(&group).map_err(|error| failed("create", &error))?;
+    }
+    let entered = record.add(dir, &group);
+    let entered = if is_here { entered } else { entered.and_then(|()| move_to(&group, 0)) };
+    if let Err(error) = entered {
+        let _ = fs::remove_dir(&group);
+        return Err(failed("enter", &error));
+    }
+    Ok(Group(group))
 }
 
 /// Makes a group, or reuses that of an earlier keeper of the same run.
@@ -289,11 +248,6 @@ pub fn disband(dir: &Path) {
 fn move_to(group: &Path, pid: Pid) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(group.join(PROCS))?;
     file.write_all(pid.to_string().as_bytes())
-}
-
-/// Whether a group was removed meanwhile.
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
 /// Removes a group with the groups below it, if no process is in any of them.

@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
 use crate::os::{self, Pid};
 use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Version, Welcome};
-use crate::start::{Config, LOG, Launched, launch};
+use crate::start::{Config, LOG, launch};
 
 /// The socket's name in the run directory.
 pub(crate) const SOCKET: &str = "keeper.sock";
@@ -63,7 +64,7 @@ pub struct Keeper {
     /// Whether the keeper said that it stays a while for its helpers.
     stays: bool,
     /// The keeper itself, if this process started it: to be waited for when it is gone.
-    child: Option<Launched>,
+    child: Option<Child>,
 }
 
 impl Keeper {
@@ -133,16 +134,15 @@ impl Keeper {
                 return Ok(keeper);
             }
             let config = Config { mark: mark.to_owned(), epoch };
-            let (child, report) = launch(exe, args, dir, &config)?;
+            let (mut child, report) = launch(exe, args, dir, &config)?;
             if report.as_deref() == Some("ready")
                 && let Some(mut keeper) = Self::connect(dir, epoch, env)?
             {
                 keeper.child = Some(child);
                 return Ok(keeper);
             }
-            child.wait();
-            // It is not the keeper: the group that it started in may be empty.
-            cgroup::tidy(dir);
+            // It is not the keeper, and ends.
+            let _ = child.wait();
             match report.as_deref() {
                 // Killed before it could report, or broken: further tries will show.
                 // Or another driver's keeper was faster: the next round connects to it.
@@ -326,7 +326,7 @@ impl Keeper {
     /// Takes the exit status of a keeper that this process started, if it has ended.
     fn reap(&mut self) {
         if let Some(child) = &mut self.child
-            && child.is_over()
+            && !matches!(child.try_wait(), Ok(None))
         {
             self.child = None;
         }

@@ -1,11 +1,10 @@
 //! Linux: the calls that the keeper makes of the kernel, and the crate's only unsafe code.
 //!
-//! How children are started is in `child`, looking at other processes in `table`, choosing CPUs in
-//! `cpus`.
+//! How children are started is in `child`, choosing CPUs in `cpus`.
 
 #![expect(unsafe_code, reason = "clone and signal dispositions have no safe interface")]
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -13,76 +12,24 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Pid;
+use super::{Pid, Process};
 
 mod child;
+mod cpus;
 
 pub(crate) use child::{Waiting, spawn};
+pub(crate) use cpus::Free;
+pub use cpus::Tether;
 
 /// One past the highest signal number.
 const SIGNALS_END: i32 = 65;
-
-/// The arguments of `clone3`, up to the newest that is used here.
-#[repr(C)]
-#[derive(Default)]
-struct CloneArguments {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
-/// Starts the child in the given cgroup; since Linux 5.7.
-const CLONE_INTO_CGROUP: u64 = 1 << 33;
-
-/// Starts a program (by its path) in a cgroup, with our environment and these standard streams.
-/// If it cannot be executed, the child exits at once.
-pub(crate) fn spawn_into(
-    group: BorrowedFd<'_>,
-    argv: &[CString],
-    streams: [BorrowedFd<'_>; 3],
-) -> io::Result<Pid> {
-    let words = pointers(argv.iter().map(AsRef::as_ref));
-    let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
-    let convert = |number: i32| u64::try_from(number).map_err(io::Error::other);
-    let arguments = CloneArguments {
-        flags: CLONE_INTO_CGROUP,
-        exit_signal: convert(libc::SIGCHLD)?,
-        cgroup: convert(group.as_raw_fd())?,
-        ..CloneArguments::default()
-    };
-    let size = size_of::<CloneArguments>();
-    // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything, and of all
-    // threads only this one. The structure is the kernel's, and its size is passed.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
-    if pid == 0 {
-        // SAFETY: in the child, only calls that are safe after a fork of a process with threads:
-        // nothing here allocates or takes a lock. Streams and words were made before.
-        unsafe {
-            for (to, stream) in (0..).zip(&streams) {
-                libc::dup2(stream.as_raw_fd(), to);
-            }
-            libc::execv(program.as_ptr(), words.as_ptr().cast());
-            libc::_exit(127)
-        }
-    }
-    if pid < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Pid::try_from(pid).map_err(io::Error::other)
-    }
-}
 
 /// The signals that this process handles or ignores. Asked once: the keeper sets them all before
 /// it starts anything, and asking about each at every start costs more than all the rest of it.
@@ -214,4 +161,33 @@ pub(crate) fn socket_path(dir: BorrowedFd<'_>, _path: &Path, name: &str) -> Path
 pub(crate) fn peer_pid(socket: impl AsFd) -> Option<Pid> {
     let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
     Some(peer.pid.as_raw_nonzero().get())
+}
+
+/// Opens a process, if it is still the one that was seen: a pid may be used again.
+fn open(process: &Process) -> Option<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(process.pid)?;
+    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let now = super::table::one(process.pid)?;
+    (now.start == process.start).then_some(fd)
+}
+
+/// Signals exactly this process; it is not an error if it is gone.
+pub(crate) fn signal(process: &Process, signal: Signal) {
+    if let Some(fd) = open(process) {
+        let _ = pidfd_send_signal(&fd, signal);
+    }
+}
+
+/// Waits until these processes are dead, up to a limit; returns whether all are.
+pub(crate) fn wait_gone(processes: &[Process], limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    processes.iter().all(|process| {
+        let Some(fd) = open(process) else {
+            return true;
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        matches!(poll(&mut fds, timeout.as_ref()), Ok(count) if count > 0)
+    })
 }

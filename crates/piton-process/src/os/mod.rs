@@ -3,37 +3,23 @@
 //! Linux is complete. Elsewhere the crate builds, and the keeper says that it cannot run.
 
 #[cfg(target_os = "linux")]
-mod cpus;
-#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]
 mod other;
-#[cfg(target_os = "linux")]
 mod table;
 
 #[cfg(target_os = "linux")]
-pub(crate) use cpus::Free;
-#[cfg(target_os = "linux")]
-pub use cpus::Tether;
-#[cfg(target_os = "linux")]
-pub(crate) use linux::{
-    Waiting, become_subreaper, close_inherited, ignore_signals, memory_file, now_ticks, peer_pid,
-    punch_hole, socket_path, spawn, spawn_into,
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+
+pub use system::Tether;
+pub(crate) use system::{
+    Free, Waiting, become_subreaper, close_inherited, ignore_signals, memory_file, now_ticks,
+    peer_pid, punch_hole, signal, socket_path, spawn, wait_gone,
 };
-#[cfg(not(target_os = "linux"))]
-pub(crate) use other::Free;
-#[cfg(not(target_os = "linux"))]
-pub use other::Tether;
-#[cfg(not(target_os = "linux"))]
-pub(crate) use other::{
-    Waiting, all, become_subreaper, boot_id, close_inherited, command_line, environment,
-    ignore_signals, is_exiting, memory_file, namespace, now_ticks, one, peer_pid, punch_hole,
-    signal, socket_path, spawn, spawn_into, variable, wait_gone,
-};
-#[cfg(target_os = "linux")]
 pub(crate) use table::{
-    all, boot_id, command_line, environment, is_exiting, namespace, one, signal, variable,
-    wait_gone,
+    all, boot_id, command_line, environment, is_exiting, namespace, one, variable,
 };
 
 use std::ffi::{CStr, CString};

@@ -1,9 +1,7 @@
 //! Systems without a keeper yet: everything builds, nothing starts.
 //!
-//! The table of processes is empty here and the keeper refuses to run: it could not keep all
-//! promises.
+//! The keeper refuses to run here: it could not keep all promises.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -73,18 +71,6 @@ impl Waiting {
     }
 }
 
-pub(crate) fn is_exiting(_pid: Pid) -> bool {
-    false
-}
-
-pub(crate) fn spawn_into(
-    _group: BorrowedFd<'_>,
-    _argv: &[CString],
-    _streams: [BorrowedFd<'_>; 3],
-) -> io::Result<Pid> {
-    unsupported()
-}
-
 pub(crate) fn close_inherited() {}
 
 pub(crate) fn ignore_signals() {}
@@ -111,34 +97,6 @@ pub(crate) fn socket_path(_dir: BorrowedFd<'_>, path: &Path, name: &str) -> Path
 
 pub(crate) fn peer_pid(_socket: impl AsFd) -> Option<Pid> {
     None
-}
-
-pub(crate) fn all() -> Vec<Process> {
-    Vec::new()
-}
-
-pub(crate) fn namespace() -> String {
-    String::new()
-}
-
-pub(crate) fn one(_pid: Pid) -> Option<Process> {
-    None
-}
-
-pub(crate) fn variable(_pid: Pid, _name: &str) -> Option<String> {
-    None
-}
-
-pub(crate) fn environment(_pid: Pid) -> Vec<(String, String)> {
-    Vec::new()
-}
-
-pub(crate) fn command_line(_pid: Pid) -> Vec<String> {
-    Vec::new()
-}
-
-pub(crate) fn boot_id() -> io::Result<String> {
-    unsupported()
 }
 
 pub(crate) fn signal(_process: &Process, _signal: Signal) {}

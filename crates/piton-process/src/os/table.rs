@@ -1,16 +1,10 @@
-//! Linux: the table of processes, from /proc.
+//! The table of processes, from /proc; it is empty on a system that has none.
 //!
 //! Reading the whole table costs milliseconds: only the paths that end something do it. A process
-//! is named by pid and start time together, and signalled through a pidfd, so that a reused pid
-//! is never hit.
+//! is named by pid and start time together.
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::{Pid, Process};
 
@@ -100,35 +94,6 @@ pub(crate) fn command_line(pid: Pid) -> Vec<String> {
 /// The id of this boot of the machine.
 pub(crate) fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned())
-}
-
-/// Opens a process, if it is still the one that was seen.
-fn open(process: &Process) -> Option<OwnedFd> {
-    let pid = rustix::process::Pid::from_raw(process.pid)?;
-    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let now = one(process.pid)?;
-    (now.start == process.start).then_some(fd)
-}
-
-/// Signals exactly this process; it is not an error if it is gone.
-pub(crate) fn signal(process: &Process, signal: Signal) {
-    if let Some(fd) = open(process) {
-        let _ = pidfd_send_signal(&fd, signal);
-    }
-}
-
-/// Waits until these processes are dead, up to a limit; returns whether all are.
-pub(crate) fn wait_gone(processes: &[Process], limit: Duration) -> bool {
-    let deadline = Instant::now() + limit;
-    processes.iter().all(|process| {
-        let Some(fd) = open(process) else {
-            return true;
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).ok();
-        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-        matches!(poll(&mut fds, timeout.as_ref()), Ok(count) if count > 0)
-    })
 }
 
 #[cfg(test)]

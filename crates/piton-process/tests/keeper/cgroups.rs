@@ -131,20 +131,6 @@ fn nothing_is_left_of_a_keeper_that_ends() {
     assert!(!group.exists(), "ended after its helper");
 }
 
-/// Lost: where a process cannot be born in a cgroup, there would be none.
-#[test]
-fn a_keeper_that_was_not_born_in_its_group_enters_it() {
-    let Some((test, keeper, group)) = grouped() else { return };
-    shut_down(keeper, &test);
-    let mut keeper = test.plain_keeper(2);
-    let members = fs::read_to_string(group.join("cgroup.procs")).unwrap();
-    assert_eq!(members, format!("{}\n", keeper.welcome().pid));
-    let hidden = hide(&test, &mut keeper, test.step("a", HIDDEN));
-    test.kill_keeper();
-    strays::sweep(&test.mark, None, &[]).unwrap();
-    assert!(!lives(hidden));
-}
-
 /// Lost: whoever can make a cgroup of its own, as container tools do, would get away.
 #[test]
 fn groups_below_are_seen_and_removed() {

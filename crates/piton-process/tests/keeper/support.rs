@@ -76,16 +76,6 @@ impl Run {
         Keeper::start(&exe, &words, dir, &self.mark, epoch, &env())
     }
 
-    /// The same by a path that is not absolute, so that the keeper is started as any process.
-    pub(crate) fn plain_keeper(&self, epoch: u64) -> Keeper {
-        let words = entry("support::keeper_entry");
-        let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-        let exe = std::env::current_exe().unwrap();
-        let up: PathBuf = std::env::current_dir().unwrap().components().map(|_| "..").collect();
-        let exe = up.join(exe.strip_prefix("/").unwrap());
-        Keeper::start(&exe, &words, self.dir(), &self.mark, epoch, &env()).unwrap()
-    }
-
     /// A shell step with generous limits.
     pub(crate) fn step(&self, key: &str, script: &str) -> Start {
         let argv = ["sh", "-c", script].map(str::to_owned).into();

@@ -1,11 +1,11 @@
-//! Linux: where a thread may run, and holding it on one CPU for a moment.
+//! Where a thread may run, and holding it on one CPU for a moment.
 //!
 //! Driver and keeper take turns: while one works the other sleeps. The kernel wakes the sleeper on
 //! an idle CPU rather than on the waker's, and waking an idle CPU costs more than either of them
 //! has to do. Held on the same CPU they hand over without that. What a thread was allowed before is
 //! looked up each time, so a change made by a person or a container manager holds.
 
-use super::linux::{interrupt_again, let_finish};
+use super::{interrupt_again, let_finish};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// What is restored for a child of a held thread before its program.
