@@ -109,7 +109,9 @@ fn neighbours_are_left_alone() {
     let mut keeper = test.keeper(1);
     let daemon = "(setsid sh -c 'echo $$ > NAME; while :; do sleep 0.05; done' &); sleep 1000";
     start(&mut keeper, test.step("one", &daemon.replace("NAME", "one")));
-    let step = test.step("two", &daemon.replace("NAME", "two"));
+    let mut step = test.step("two", &daemon.replace("NAME", "two"));
+    // A process that its shell starts just then is left alone until the kill.
+    step.grace_ms = 500;
     let other = || test.read("one").ends_with('\n') && test.read("two").ends_with('\n');
     let exit = end(&mut keeper, step, "two", other);
     assert_eq!(exit.key, "two");
