@@ -309,7 +309,6 @@ mod tests {
             signal: None,
             cause: Cause::Exited,
             error: None,
-            started_ms: 1,
             ended_ms: 2,
             duration_ms: 1,
             stdout: Range::default(),

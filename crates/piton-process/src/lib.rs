@@ -29,6 +29,6 @@ pub use journal::{Fact, Journal, JournalFacts};
 pub use lock::{had_keeper, keeper_alive, keeper_elsewhere, keeper_environment};
 pub use os::Tether;
 pub use protocol::{
-    Cause, ChildReport, Dropped, Env, Event, Exit, Leftover, NewFile, NotStarted, Part, Range,
-    Request, Spawn, Start, Started, State, Welcome,
+    Cause, Dropped, Env, Event, Exit, Leftover, NewFile, NotStarted, Part, Range, Request, Spawn,
+    Start, Started, State, Welcome,
 };

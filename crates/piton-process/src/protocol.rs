@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// The protocol version that this build speaks.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The variable in every child's environment that names the run it belongs to.
 pub const MARK_VARIABLE: &str = "PITON_MARK";
@@ -257,41 +257,18 @@ pub struct Welcome {
     /// The keeper's process id.
     pub pid: u32,
     /// Attempts that run.
-    pub children: Vec<ChildReport>,
+    pub children: Vec<Started>,
     /// Exits that nobody acknowledged yet; they are not pushed again on this connection.
     pub finished: Vec<Exit>,
 }
 
 /// A running attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildReport {
-    /// The attempt.
-    pub key: String,
-    /// The process id of the part that runs.
-    pub pid: u32,
-    /// The index of the part that runs.
-    pub part: usize,
-    /// When the attempt started, wall clock, milliseconds since 1970.
-    pub started_ms: u64,
-    /// How long it has run, not counting suspended time.
-    pub running_ms: u64,
-    /// Where its output starts in the standard output log.
-    pub stdout_start: u64,
-    /// Where its output starts in the standard error log.
-    pub stderr_start: u64,
-    /// Why it is being ended, if it is.
-    pub ending: Option<Cause>,
-}
-
-/// An attempt that was started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     /// The attempt.
     pub key: String,
-    /// The process id of its first part, also its session and process group.
+    /// The process id of the part that runs, also its session and process group.
     pub pid: u32,
-    /// When, wall clock, milliseconds since 1970.
-    pub started_ms: u64,
     /// Where its output starts in the standard output log.
     pub stdout_start: u64,
     /// Where its output starts in the standard error log.
@@ -305,8 +282,6 @@ pub struct NotStarted {
     pub key: String,
     /// Why, for people, with the next step.
     pub error: String,
-    /// The system's error number, if the system refused.
-    pub errno: Option<i32>,
     /// Whether the command itself was not found (a shell would exit with 127).
     pub command_not_found: bool,
 }
@@ -330,8 +305,6 @@ pub struct Exit {
     pub cause: Cause,
     /// Why a later part could not be started, when `cause` is `NotStarted`.
     pub error: Option<String>,
-    /// When it started, wall clock, milliseconds since 1970.
-    pub started_ms: u64,
     /// When it ended, wall clock, milliseconds since 1970.
     pub ended_ms: u64,
     /// How long it took by the monotonic clock, not counting suspended time.

@@ -9,7 +9,7 @@ use rustix::process::WaitStatus;
 use crate::marks::Mark;
 use crate::os::{Pid, Waiting};
 use crate::processes::number;
-use crate::protocol::{Cause, ChildReport, Dropped, Exit, Start, Started};
+use crate::protocol::{Cause, Dropped, Exit, Start, Started};
 
 use super::log_files::{Marking, Output};
 
@@ -41,7 +41,6 @@ pub(super) struct Attempt {
     pub(super) began: Instant,
     /// When it began, in the ticks of process start times.
     pub(super) began_ticks: u64,
-    pub(super) started_ms: u64,
     pub(super) stdout: Output,
     pub(super) stderr: Output,
     pub(super) marking: Marking,
@@ -87,7 +86,6 @@ impl Attempt {
             sessions: vec![pid],
             began,
             began_ticks,
-            started_ms: wall_ms(),
             stdout,
             stderr,
             marking: Marking::default(),
@@ -100,15 +98,9 @@ impl Attempt {
 
     /// The report that it runs: once, and only while a process of it runs.
     pub(super) fn news(&mut self) -> Option<Started> {
-        let pid = self.pid.filter(|_| !self.told && !self.helper)?;
+        self.pid.filter(|_| !self.told && !self.helper)?;
         self.told = true;
-        Some(Started {
-            key: self.spec.key.clone(),
-            pid: number(pid),
-            started_ms: self.started_ms,
-            stdout_start: self.stdout.range.start,
-            stderr_start: self.stderr.range.start,
-        })
+        Some(self.report())
     }
 
     /// Checks the logs: growth, marks, bounds. Returns a problem for the keeper's log.
@@ -161,17 +153,13 @@ impl Attempt {
             .map(|_| Cause::IdleTimeout)
     }
 
-    /// What to tell a driver that just connected.
-    pub(super) fn report(&self, now: Instant) -> ChildReport {
-        ChildReport {
+    /// What to tell a driver that does not know of it.
+    pub(super) fn report(&self) -> Started {
+        Started {
             key: self.spec.key.clone(),
             pid: self.sessions.last().copied().map_or(0, number),
-            part: self.part,
-            started_ms: self.started_ms,
-            running_ms: millis(now.duration_since(self.began)),
             stdout_start: self.stdout.range.start,
             stderr_start: self.stderr.range.start,
-            ending: self.ending.as_ref().map(|ending| ending.cause),
         }
     }
 
@@ -194,7 +182,6 @@ impl Attempt {
             signal: self.status.and_then(WaitStatus::terminating_signal),
             cause,
             error,
-            started_ms: self.started_ms,
             ended_ms: wall_ms(),
             duration_ms: millis(self.began.elapsed()),
             stdout: self.stdout.range,

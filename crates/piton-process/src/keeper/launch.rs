@@ -52,24 +52,22 @@ pub(super) struct Surroundings<'a> {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: String,
-    errno: Option<i32>,
     command_not_found: bool,
 }
 
 impl Failure {
     pub(super) fn new(error: impl Into<String>) -> Self {
-        Self { error: error.into(), errno: None, command_not_found: false }
+        Self { error: error.into(), command_not_found: false }
     }
 
     pub(super) fn io(what: &str, error: &io::Error) -> Self {
-        Self { errno: error.raw_os_error(), ..Self::new(format!("{what}: {error}")) }
+        Self::new(format!("{what}: {error}"))
     }
 
     pub(super) fn into_reply(self, key: &str) -> NotStarted {
         NotStarted {
             key: key.to_owned(),
             error: self.error,
-            errno: self.errno,
             command_not_found: self.command_not_found,
         }
     }
@@ -194,7 +192,6 @@ fn lookup(program: &str, env: &[&CStr], dir: &Path) -> Result<CString, Failure> 
     }
     Err(Failure {
         error: format!("command not found: {program}; install it or correct PATH"),
-        errno: Some(libc::ENOENT),
         command_not_found: true,
     })
 }
@@ -223,7 +220,7 @@ fn explain(error: &io::Error, program: &str, dir: &Path) -> Failure {
         }
         _ => format!("could not start {program}: {error}; try to run it yourself"),
     };
-    Failure { error, errno, command_not_found }
+    Failure { error, command_not_found }
 }
 
 /// Writes the files of an attempt.

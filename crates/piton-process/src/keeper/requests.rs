@@ -108,11 +108,10 @@ impl Hold {
         self.record(&Line::Epoch { epoch: hello.epoch });
         self.env = BaseEnv::new(&hello.env);
         self.driver = Some(id);
-        let now = Instant::now();
         let steps = self.attempts.iter().filter(|attempt| !attempt.helper);
         let welcome = Welcome {
             pid: std::process::id(),
-            children: steps.map(|attempt| attempt.report(now)).collect(),
+            children: steps.map(Attempt::report).collect(),
             finished: self.finished.values().cloned().collect(),
         };
         self.say(&Reply::Welcome(welcome));
