@@ -24,20 +24,19 @@ const LENGTH_MS_MAX: f64 = 366.0 * 86_400_000.0;
 /// What goes before a point in time or a time of the day.
 const WORD: &str = r"(?:reset\w*|until|after|again|reached)";
 
-/// The zone behind a time, if it names one that needs no table.
-const ZONE: &str = r"(?: ?\(?(z\b|utc\b|gmt\b|[+-]\d\d:?\d\d))?";
 /// A month.
 const MONTH: &str = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)";
-/// A number, with its thousands apart or not.
-const NUMBER: &str = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)";
+/// A number.
+const NUMBER: &str = r"(\d+(?:\.\d+)?)";
 
 /// Finds when a rate limit ends, in text in lower case. `offset_secs` is what the clock of this
 /// machine is ahead of UTC.
 pub(super) fn find(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
-    civil(text, offset_secs)
-        .or_else(|| dated(text, now, offset_secs))
+    let offset = Offset::from_seconds(offset_secs).ok()?;
+    civil(text, offset)
+        .or_else(|| http(text))
         .or_else(|| unix(text))
-        .or_else(|| clock(text, now, offset_secs))
+        .or_else(|| clock(text, now, offset))
         .or_else(|| length(text).map(|length| now.after(length)))
 }
 
@@ -50,51 +49,25 @@ macro_rules! pattern {
 }
 
 /// `resets at 2025-11-15T20:53:20Z`, `reset: 2025-11-15 20:53`
-fn civil(text: &str, offset_secs: i32) -> Option<Timestamp> {
-    let time = r"(\d{4})-(\d\d)-(\d\d)[t ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?";
-    let whole = format!(r"{WORD}\D{{0,20}}{time}{ZONE}");
-    let found = pattern!(&whole)?.captures(text)?;
-    let number = |at: usize| found.get(at).map_or(Some(0), |n| n.as_str().parse::<i8>().ok());
-    let date = Date::new(found[1].parse().ok()?, number(2)?, number(3)?).ok()?;
-    let time = Time::new(number(4)?, number(5)?, number(6)?, 0).ok()?;
-    moment(date, time, zone(found.get(7).map(|z| z.as_str()), offset_secs)?)
-}
-
-/// `retry-after: mon, 16 nov 2026 15:54:08 gmt`, `resets 16 nov 15:54`
-fn dated(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
-    let date = format!(
-        r"(?:on |at )?(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?(\d{{1,2}})[ -]({MONTH})[a-z]*\.?,?(?:[ -](\d{{4}}))?,?"
-    );
-    let time = r" (?:at )?(\d{1,2}):(\d\d)(?::(\d\d))?";
-    let whole = format!(r#"{WORD}["']?[:=\s]+["']?{date}{time}{ZONE}"#);
-    let found = pattern!(&whole)?.captures(text)?;
-    let number = |at: usize| found.get(at).map_or(Some(0), |n| n.as_str().parse::<i8>().ok());
-    let offset = zone(found.get(7).map(|z| z.as_str()), offset_secs)?;
-    let this_year = offset.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).year();
-    let year = found.get(3).map_or(Some(this_year), |year| year.as_str().parse().ok())?;
-    let date = Date::new(year, month_number(&found[2])?, number(1)?).ok()?;
-    moment(date, Time::new(number(4)?, number(5)?, number(6)?, 0).ok()?, offset)
-}
-
-/// What a time is ahead of UTC: by its zone, else as the clock of this machine.
-fn zone(named: Option<&str>, offset_secs: i32) -> Option<Offset> {
-    let secs = match named {
-        None => offset_secs,
-        Some("z" | "utc" | "gmt") => 0,
-        Some(ahead) => {
-            let digits: String = ahead.chars().filter(char::is_ascii_digit).collect();
-            let (hours, minutes) =
-                (digits.get(..2)?.parse::<i32>(), digits.get(2..)?.parse::<i32>());
-            let secs = hours.ok()? * 3600 + minutes.ok()? * 60;
-            if ahead.starts_with('-') { -secs } else { secs }
-        }
+fn civil(text: &str, offset: Offset) -> Option<Timestamp> {
+    let time = r"(\d{4}-\d\d-\d\d)[t ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)";
+    let zone = r"(?: ?\(?(z\b|utc\b|gmt\b|[+-]\d\d:?\d\d))?";
+    let found = pattern!(&format!(r"{WORD}\D{{0,20}}{time}{zone}"))?.captures(text)?;
+    let zone = match found.get(3).map(|zone| zone.as_str()) {
+        None => offset.to_string(),
+        Some("utc" | "gmt") => "z".to_owned(),
+        Some(zone) => zone.to_owned(),
     };
-    Offset::from_seconds(secs).ok()
+    let at: jiff::Timestamp = format!("{}t{}{zone}", &found[1], &found[2]).parse().ok()?;
+    Some(Timestamp(at.as_millisecond()))
 }
 
-fn moment(date: Date, time: Time, offset: Offset) -> Option<Timestamp> {
-    let at = offset.to_timestamp(DateTime::from_parts(date, time)).ok()?;
-    Some(Timestamp(at.as_millisecond()))
+/// `retry-after: mon, 16 nov 2026 15:54:08 gmt`
+fn http(text: &str) -> Option<Timestamp> {
+    let date = r"([a-z]{3}, \d\d [a-z]{3} \d{4} \d\d:\d\d:\d\d gmt)";
+    let found = pattern!(&format!(r#"{WORD}["']?[:=\s]+["']?{date}"#))?.captures(text)?;
+    let at = jiff::fmt::rfc2822::parse(&found[1]).ok()?;
+    Some(Timestamp(at.timestamp().as_millisecond()))
 }
 
 /// `limit reached|1763240000`
@@ -105,7 +78,7 @@ fn unix(text: &str) -> Option<Timestamp> {
 }
 
 /// `resets 3pm`, `try again at 15:30 (UTC)`, `resets nov 16 at 3:00 pm`, `resets mon 9:00 am`
-fn clock(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
+fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
     let day = r"(?:(?:on |at )?(?<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?";
     let date = format!(
         r"(?:(?:on |at )?(?<month>{MONTH})[a-z]*\.? (?<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?:(?<year>\d{{4}}),? )?)?"
@@ -126,10 +99,12 @@ fn clock(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
         None => hour,
     };
     let time = Time::new(hour, number("minute")?, number("second")?, 0).ok()?;
-    let secs = if named("zone").is_some() { 0 } else { offset_secs };
-    let offset = Offset::from_seconds(secs).ok()?;
+    let offset = if named("zone").is_some() { Offset::UTC } else { offset };
     let today = offset.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).date();
-    let at = |date: Date| moment(date, time, offset);
+    let at = |date: Date| {
+        let at = offset.to_timestamp(DateTime::from_parts(date, time)).ok()?;
+        Some(Timestamp(at.as_millisecond()))
+    };
     if let Some(month) = named("month") {
         let (month, day) = (month_number(month)?, number("day")?);
         let of = |year: i16| at(Date::new(year, month, day).ok()?);
@@ -141,17 +116,12 @@ fn clock(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
         return if is_past { of(today.year() + 1) } else { Some(this_year) };
     }
     // The first day that fits and on which it is still to come, or has only just passed.
-    let fits = |date: &Date| named("weekday").is_none_or(|name| weekday(*date) == name);
+    let fits = |date: &Date| {
+        named("weekday").is_none_or(|day| date.strftime("%a").to_string().to_lowercase() == day)
+    };
     let is_ahead = |at: &Timestamp| at.0 + JUST_PASSED_MS >= now.0;
     let days = std::iter::successors(Some(today), |date| date.tomorrow().ok());
     days.take(DAYS_SEARCHED).filter(fits).filter_map(at).find(is_ahead)
-}
-
-/// The day of the week in three letters.
-fn weekday(date: Date) -> &'static str {
-    let names = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-    let index = date.weekday().to_monday_zero_offset();
-    usize::try_from(index).ok().and_then(|index| names.get(index)).copied().unwrap_or_default()
 }
 
 fn month_number(name: &str) -> Option<i8> {
@@ -160,7 +130,7 @@ fn month_number(name: &str) -> Option<i8> {
     i8::try_from(names.iter().position(|known| *known == name)? + 1).ok()
 }
 
-/// `retry-after: 30`, `retry-after-ms: 900`, `try again in 5 minutes`, `resets in 1h30m`, `again in 00:20:00`
+/// `retry-after: 30`, `retry-after-ms: 900`, `try again in 5 minutes`, `resets in 1h30m`
 fn length(text: &str) -> Option<Millis> {
     // What follows a bare number must end it: a date, or words of which nobody knows what they count,
     // begin with one too.
@@ -172,28 +142,17 @@ fn length(text: &str) -> Option<Millis> {
     );
     if let Some(found) = pattern!(&header)?.captures(text) {
         let unit = if found[1].starts_with('m') { 1.0 } else { 1000.0 };
-        return millis(number(&found[2])?, unit);
+        return millis(found[2].parse().ok()?, unit);
     }
     let spoken = r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d)";
     let with_units = pattern!(spoken)?
         .captures_iter(text)
         .find_map(|found| units(&text[found.get(1)?.start()..]));
-    with_units.or_else(|| counted_down(text)).or_else(|| {
+    with_units.or_else(|| {
         let found = pattern!(&bare)?.captures(text)?;
         // Seconds, as in the header of that name.
-        millis(number(&found[1])?, 1000.0)
+        millis(found[1].parse::<f64>().ok()?, 1000.0)
     })
-}
-
-/// `in 00:20:00`: hours, minutes and seconds. With two parts nobody knows which ones they are.
-fn counted_down(text: &str) -> Option<Millis> {
-    let found = pattern!(r"\bin (\d{1,3}):(\d\d):(\d\d)\b")?.captures(text)?;
-    let part = |at: usize| found[at].parse::<f64>().ok();
-    millis(part(1)? * 3600.0 + part(2)? * 60.0 + part(3)?, 1000.0)
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.replace(',', "").parse().ok()
 }
 
 /// Adds up numbers with units at the beginning of a text: `1h30m`, `2 hours and 5 minutes`.
@@ -210,7 +169,7 @@ fn units(text: &str) -> Option<Millis> {
             "d" | "day" | "days" => 86_400_000.0,
             _ => break,
         };
-        total = Some(total.unwrap_or_default() + number(&found[1])? * unit);
+        total = Some(total.unwrap_or_default() + found[1].parse::<f64>().ok()? * unit);
         rest = &rest[found[0].len()..];
     }
     millis(total?, 1.0)
