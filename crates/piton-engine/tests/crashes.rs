@@ -87,25 +87,6 @@ fn a_keeper_that_falls_alone_is_replaced_by_the_same_driver() {
 }
 
 #[test]
-fn the_real_ledger_gives_the_same() {
-    let names = points();
-    // A sample of the points: the real store costs a hundred times the simulated one, and its own
-    // crash tests are elsewhere.
-    for (index, name) in names.iter().enumerate().step_by(9) {
-        for side in [Side::Before, Side::After] {
-            let dir = tempfile::tempdir().expect("a directory for the ledger");
-            let rig = example().on_disk(dir.path().to_owned());
-            let ending = rig.complete(CrashPoint::at(index + 1, side), &|_| {}, Millis(0));
-            let place = format!("{side:?} {index} ({name})");
-            let ending = ending.unwrap_or_else(|stop| panic!("{place}: {stop:?}"));
-            assert_eq!(ending.verdict, Verdict::Complete, "{place}");
-            let violations = rig.violations(Care::NothingAgain);
-            assert!(violations.is_empty(), "{place}: {violations:#?}");
-        }
-    }
-}
-
-#[test]
 fn outcomes_are_those_of_the_script() {
     let rig = example();
     rig.complete(CrashPoint::never(), &|_| {}, Millis(0)).expect("it completes");

@@ -41,7 +41,7 @@ fn fall_everywhere(prepare: &dyn Fn(&mut Rig), fall: &dyn Fn(&Rig)) -> Vec<Strin
 }
 
 fn set_faults(rig: &Rig, faults: LedgerFaults) {
-    rig.memory().expect("the ledger is in memory").set_faults(faults);
+    rig.faults.set(faults);
 }
 
 fn mentions(found: &[String], text: &str) -> bool {

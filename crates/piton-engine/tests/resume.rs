@@ -7,7 +7,9 @@ use piton_core::plan::{Command, Phase, Step, Work};
 use piton_core::{Millis, Plan, redact};
 use piton_engine::resume::{Accepts, Check, Severity, TABLE, check};
 use piton_ledger::Acquire;
-use piton_testkit::{Behaviour, Care, CrashPoint, Rig, Script, Side, SimWorld, Stop, plans};
+use piton_testkit::{
+    Behaviour, Care, CrashPoint, LedgerFaults, Rig, Script, Side, SimWorld, Stop, plans,
+};
 
 /// Rows about processes and places, which the program adds and its own tests show.
 const BY_THE_PROGRAM: [&str; 8] = [
@@ -211,7 +213,7 @@ fn what_a_step_in_flight_rewrites_makes_nothing_run_again() {
 fn a_state_cached_by_another_version_is_not_used() {
     let rig = waiting();
     let before = rig.load().expect("the run is there");
-    rig.memory().expect("the ledger is in memory").age_snapshots();
+    rig.faults.set(LedgerFaults { ages_snapshots: true, ..LedgerFaults::default() });
     let after = rig.load().expect("the run is there");
     assert_eq!((after.seq, after.state), (before.seq, before.state));
 }

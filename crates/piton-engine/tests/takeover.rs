@@ -99,7 +99,7 @@ fn without_the_fences_the_scenarios_notice() {
     let found = takeover_everywhere(&|rig| {
         rig.machine.borrow_mut().switches.keeper_fence = false;
         let faults = LedgerFaults { no_fence: true, ..LedgerFaults::default() };
-        rig.memory().expect("the ledger is in memory").set_faults(faults);
+        rig.faults.set(faults);
     });
     assert!(found.iter().any(|text| text.contains("stale driver went on")), "{found:#?}");
     assert!(found.iter().any(|text| text.contains("times")), "{found:#?}");
@@ -109,7 +109,7 @@ fn without_the_fences_the_scenarios_notice() {
 fn without_the_ledgers_fence_alone_the_scenarios_notice() {
     let found = takeover_everywhere(&|rig| {
         let faults = LedgerFaults { no_fence: true, ..LedgerFaults::default() };
-        rig.memory().expect("the ledger is in memory").set_faults(faults);
+        rig.faults.set(faults);
     });
     assert!(!found.is_empty());
 }

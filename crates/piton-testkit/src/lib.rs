@@ -1,4 +1,4 @@
-//! A simulated world for tests: clock, keeper, files, ledger, and falls at every point.
+//! A simulated world for tests: clock, keeper, files, and falls at every point.
 //!
 //! For development only; nothing here is part of the program. A [`SimMachine`] stands for what
 //! outlives a driver, a [`SimWorld`] is one driver's view of it, a [`CrashPoint`] is where that
@@ -9,7 +9,6 @@
 mod crash;
 mod ledger;
 mod machine;
-mod memory;
 pub mod plans;
 mod repo;
 mod rewinds;
@@ -21,9 +20,8 @@ mod workspaces;
 mod world;
 
 pub use crash::{CrashPoint, Fallen, Side};
-pub use ledger::CrashingLedger;
+pub use ledger::{CrashingLedger, LedgerFaults};
 pub use machine::{Effect, SimMachine, Switches};
-pub use memory::{LedgerFaults, MemoryLedger};
 pub use repo::{Move, SimRepo, Tree};
 pub use rewinds::{rollback_to, undo_last, undo_of};
 pub use rig::{Notes, Rig, Stop};

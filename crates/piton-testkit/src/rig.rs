@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use piton_core::event::{
@@ -20,12 +19,12 @@ use piton_engine::world::{Attempt, Rewind};
 use piton_engine::{
     Drive, Driver, Ending, Error, Gates, Leased, Note, Observer, Options, Store, World,
 };
-use piton_ledger::{Acquire, Ledger, Liveness, NewRun, Open, Owner, Sqlite};
+use piton_ledger::{Acquire, Liveness, NewRun, Owner};
+use tempfile::TempDir;
 
 use crate::crash::CrashPoint;
-use crate::ledger::CrashingLedger;
+use crate::ledger::{CrashingLedger, LedgerFaults, power_cut};
 use crate::machine::SimMachine;
-use crate::memory::MemoryLedger;
 use crate::script::Script;
 use crate::world::SimWorld;
 
@@ -58,10 +57,10 @@ impl From<piton_ledger::Error> for Stop {
     }
 }
 
-#[derive(Clone)]
-enum Disk {
-    Memory(MemoryLedger),
-    Sqlite(PathBuf),
+/// A folder for a ledger; in memory where the system has a place for that: a sync costs nothing there.
+fn folder() -> TempDir {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    dir.expect("a folder for the ledger")
 }
 
 /// A run on a simulated machine.
@@ -85,12 +84,15 @@ pub struct Rig {
     pub acknowledged: Rc<RefCell<Vec<(u64, Event)>>>,
     /// Attempts that were in flight when keeper or machine fell.
     pub lost: Rc<RefCell<BTreeSet<Attempt>>>,
-    disk: Disk,
+    /// The folder of the ledger.
+    dir: Rc<TempDir>,
+    /// Mechanisms of the ledger that are off.
+    pub faults: Rc<Cell<LedgerFaults>>,
     owners: Rc<Cell<u32>>,
 }
 
 impl Rig {
-    /// A run of a plan on a new machine, its ledger in memory.
+    /// A run of a plan on a new machine.
     pub fn new(plan: Plan, script: Script) -> Self {
         Self {
             machine: Rc::new(RefCell::new(SimMachine::new(script))),
@@ -106,33 +108,16 @@ impl Rig {
             notes: Notes::default(),
             acknowledged: Rc::default(),
             lost: Rc::default(),
-            disk: Disk::Memory(MemoryLedger::new()),
+            dir: Rc::new(folder()),
+            faults: Rc::default(),
             owners: Rc::default(),
-        }
-    }
-
-    /// The same with a real ledger in a directory.
-    #[must_use]
-    pub fn on_disk(mut self, dir: PathBuf) -> Self {
-        self.disk = Disk::Sqlite(dir);
-        self
-    }
-
-    /// The ledger in memory, if that is where it is.
-    pub fn memory(&self) -> Option<&MemoryLedger> {
-        match &self.disk {
-            Disk::Memory(memory) => Some(memory),
-            Disk::Sqlite(_) => None,
         }
     }
 
     /// Opens the ledger for somebody who falls at a point.
     pub fn store(&self, crash: &CrashPoint) -> Result<Store, Error> {
-        let ledger: Box<dyn Ledger> = match &self.disk {
-            Disk::Memory(memory) => Box::new(memory.clone()),
-            Disk::Sqlite(dir) => Box::new(Sqlite::open(dir, Open::ReadWrite)?),
-        };
-        Ok(Store::new(Box::new(CrashingLedger::new(ledger, crash))))
+        let ledger = CrashingLedger::open(self.dir.path(), crash, self.faults.get())?;
+        Ok(Store::new(Box::new(ledger)))
     }
 
     fn owner(&self) -> Owner {
@@ -349,9 +334,7 @@ impl Rig {
     pub fn power_cut(&self) {
         self.lose();
         self.machine.borrow_mut().power_cut();
-        if let Disk::Memory(memory) = &self.disk {
-            memory.power_cut();
-        }
+        power_cut(self.dir.path(), self.faults.get());
     }
 
     /// Notes what is in flight by the ledger: that may run again.
