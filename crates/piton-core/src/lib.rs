@@ -20,6 +20,7 @@ pub mod lane;
 pub mod lane_event;
 pub mod lane_progress;
 pub mod lane_state;
+mod pattern;
 pub mod plan;
 pub mod redact;
 pub mod refusal;

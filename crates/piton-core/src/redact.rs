@@ -13,13 +13,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::OnceLock;
-
-use regex::Regex;
 
 pub use lines::{KEPT_BYTES_MIN, Key, Lines};
 pub use names::Names;
 
+use crate::pattern::pattern;
 use plain::Plain;
 
 /// Shortest value that is redacted: shorter ones would blank out ordinary words.
@@ -89,7 +87,11 @@ impl Redactor {
     /// secret: `NAME = "value"`, `NAME=value`, `"NAME": "value"`. Numbers are none.
     #[must_use]
     pub fn and_assigned_in(self, text: &str, names: &Names) -> Self {
-        let Some((given, value)) = assigned() else { return self };
+        // What looks like a name that something is given to, and like what is given: quoted, or up to
+        // the next blank.
+        let given = pattern!(r#"([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*[=:][ \t]*"#);
+        let value = pattern!(r#"^(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"',;}\]]+))"#);
+        let (Some(given), Some(value)) = (given, value) else { return self };
         let (mut found, mut at) = (Vec::new(), 0);
         while let Some(c) = given.captures_at(text, at) {
             let (Some(whole), Some(name)) = (c.get(0), c.get(1)) else { break };
@@ -218,18 +220,6 @@ fn replace(text: &str, ranges: &[Range<usize>], by: impl Fn(&str) -> String) -> 
     }
     new.push_str(&text[at..]);
     new
-}
-
-/// What looks like a name that something is given to, and like what is given: quoted, or up to the next
-/// blank.
-fn assigned() -> Option<&'static (Regex, Regex)> {
-    static ASSIGNED: OnceLock<Option<(Regex, Regex)>> = OnceLock::new();
-    let made = ASSIGNED.get_or_init(|| {
-        let given = Regex::new(r#"([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*[=:][ \t]*"#).ok()?;
-        let value = Regex::new(r#"^(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"',;}\]]+))"#).ok()?;
-        Some((given, value))
-    });
-    made.as_ref()
 }
 
 #[cfg(test)]

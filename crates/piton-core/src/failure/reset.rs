@@ -4,12 +4,10 @@
 //! here knows a time zone by name: a time of the day is UTC where it says so, and else in the zone
 //! of this machine, whose offset comes in. Tools that name a zone name the user's own.
 
-use std::sync::OnceLock;
-
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
-use regex::Regex;
 
+use crate::pattern::pattern;
 use crate::time::{Millis, Timestamp};
 
 /// How long ago a time of the day may be and still mean today: output is read a little after it was
@@ -38,14 +36,6 @@ pub(super) fn find(text: &str, now: Timestamp, offset_secs: i32) -> Option<Times
         .or_else(|| unix(text))
         .or_else(|| clock(text, now, offset))
         .or_else(|| length(text).map(|length| now.after(length)))
-}
-
-/// A pattern of this file, compiled once.
-macro_rules! pattern {
-    ($text:expr) => {{
-        static CELL: OnceLock<Option<Regex>> = OnceLock::new();
-        CELL.get_or_init(|| Regex::new($text).ok()).as_ref()
-    }};
 }
 
 /// `resets at 2025-11-15T20:53:20Z`, `reset: 2025-11-15 20:53`

@@ -5,11 +5,11 @@
 //! part of a name.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use regex::Regex;
 
 use crate::event::Class;
+use crate::pattern::pattern;
 
 /// What programs say of the network, in words.
 const NETWORK: &[&str] = &[
@@ -62,14 +62,6 @@ const RATE_LIMIT: &[&str] = &[
 const RATE_LIMIT_WORD: &str = r"^(?:(?i:rate_?limit(?:ed|s)?(?:_?(?:error|exceeded|exception|reached|hit|type|reset(?:_?at)?))*|resource_exhausted|overloaded_error)|(?:[A-Z0-9]+_)+RATE_?LIMIT(?:ED|_ERROR|_EXCEEDED|_REACHED)|[A-Z][A-Za-z]*RateLimit(?:ed|Exceeded)?(?:Error|Exception)|userRateLimitExceeded)$";
 const NETWORK_WORD: &str =
     "^(?i:enotfound|econnreset|econnrefused|enetunreach|ehostunreach|etimedout|eai_again)$";
-
-/// A pattern of this file, compiled once.
-macro_rules! pattern {
-    ($text:expr) => {{
-        static CELL: OnceLock<Option<Regex>> = OnceLock::new();
-        CELL.get_or_init(|| Regex::new($text).ok()).as_ref()
-    }};
-}
 
 /// The lines as one text, without what only names tests.
 pub(super) fn said(lines: &[String]) -> String {

@@ -4,9 +4,21 @@
 //! is only searched, never shown; matches are mapped back to the text as written.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
-use regex::Regex;
+use crate::pattern::pattern;
+
+/// What takes no space on a screen: escape sequences, control characters other than line breaks and
+/// tabs, and marks that hide or reorder what is beside them.
+const UNSEEN: [&str; 5] = [
+    // A control sequence, such as a colour.
+    r"(?:\x1b\[|\u{9b})[ -?]*[@-~]?",
+    // A string, such as a title or the address of a link. The next escape ends it too.
+    r"\x1b[\]P_^X][^\n\x1b\x07\u{9c}]*[\x07\u{9c}]?",
+    // The choice of a character set takes one more character.
+    r"\x1b[()*+#% ](?s:.)?",
+    r"\x1b[^\n\x1b]?",
+    r"[\x00-\x08\x0b-\x1f\x7f-\u{9f}\u{200b}-\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]",
+];
 
 /// A text without what is not seen.
 pub struct Plain {
@@ -26,7 +38,7 @@ impl Plain {
         }
         let mut plain = Self { text: String::with_capacity(written.len()), runs: Vec::new() };
         let mut at = 0;
-        for unseen in unseen()?.find_iter(written) {
+        for unseen in pattern!(&UNSEEN.join("|"))?.find_iter(written) {
             plain.push(at, &written[at..unseen.start()]);
             at = unseen.end();
         }
@@ -66,23 +78,6 @@ pub fn colours(text: &str) -> String {
             Some(format!("\u{1b}[{}m", &part[..end]))
         })
         .collect()
-}
-
-/// What takes no space on a screen: escape sequences, control characters other than line breaks and
-/// tabs, and marks that hide or reorder what is beside them.
-fn unseen() -> Option<&'static Regex> {
-    static UNSEEN: OnceLock<Option<Regex>> = OnceLock::new();
-    let shapes = [
-        // A control sequence, such as a colour.
-        r"(?:\x1b\[|\u{9b})[ -?]*[@-~]?",
-        // A string, such as a title or the address of a link. The next escape ends it too.
-        r"\x1b[\]P_^X][^\n\x1b\x07\u{9c}]*[\x07\u{9c}]?",
-        // The choice of a character set takes one more character.
-        r"\x1b[()*+#% ](?s:.)?",
-        r"\x1b[^\n\x1b]?",
-        r"[\x00-\x08\x0b-\x1f\x7f-\u{9f}\u{200b}-\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]",
-    ];
-    UNSEEN.get_or_init(|| Regex::new(&shapes.join("|")).ok()).as_ref()
 }
 
 #[cfg(test)]

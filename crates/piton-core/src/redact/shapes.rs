@@ -5,9 +5,8 @@
 //! goes what looks like a key's lines.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
-use regex::Regex;
+use crate::pattern::pattern;
 
 /// Longest private key that is known as one: the largest in use take a quarter of it. Bounded, so
 /// that a text which only speaks of the beginning of a key is not lost from there on.
@@ -41,6 +40,46 @@ const PLACE_HINTS: &[&str] = &[
     "AccessKey=",
 ];
 
+/// Shapes of tokens. Word boundaries are those of ASCII: that is faster, and finds as much.
+const TOKENS: &[&str] = &[
+    r"gh[pousr]_[A-Za-z0-9]{20,}",
+    r"github_pat_[A-Za-z0-9_]{20,}",
+    r"glpat-[A-Za-z0-9_-]{16,}",
+    r"sk-[A-Za-z0-9_-]{20,}",
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
+    r"AIza[A-Za-z0-9_-]{30,}",
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
+    r"xapp-[A-Za-z0-9-]{20,}",
+    r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,}",
+    r"discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{20,}",
+    r"(?:sk|rk|pk|whsec)_(?:live|test)_[A-Za-z0-9]{16,}",
+    r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+    r"(?:gsk|lin_api|glsa|sntry[su]|dckr_pat|shp(?:at|ca|pa|ss))_[A-Za-z0-9_+/=-]{20,}",
+    r"do[opr]_v1_[a-f0-9]{20,}",
+    r"ya29\.[A-Za-z0-9_-]{20,}",
+    r"hv[bs]\.[A-Za-z0-9_-]{20,}",
+    r"dp\.[a-z]{2,5}\.[A-Za-z0-9]{30,}",
+    r"(?:xai|pplx|NRAK|PMAK)-[A-Za-z0-9-]{24,}",
+    r"AGE-SECRET-KEY-1[A-Z0-9]{30,}",
+    r"npm_[A-Za-z0-9]{30,}",
+    r"pypi-[A-Za-z0-9_-]{30,}",
+    r"hf_[A-Za-z0-9]{30,}",
+    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+];
+
+/// Places where any text is a token: before the host in a URL, or after the name of a header. `TOKEN`
+/// and `GIVEN` stand for the two below. A variable of a shell or template is not one.
+const PLACES: &[&str] = &[
+    r#"://[^\s/:@"']*:([^\s/@$<>{}\[\]*"']{6,})@"#,
+    "(?:Bearer|bearer|BEARER) TOKEN",
+    "[Aa]uthorizationGIVEN(?:[Bb]asic|[Tt]oken) TOKEN",
+    "[Xx]-(?:(?:[Aa]pi|API)-[Kk]ey|[Aa]uth-[Tt]oken)GIVENTOKEN",
+    "[?&](?:access_token|api_key|apikey|token|sig|client_secret)=TOKEN",
+    "(?:AccountKey|SharedAccessKey)=TOKEN",
+];
+const TOKEN: &str = "([A-Za-z0-9._~+/=%-]{16,})";
+const GIVEN: &str = r#"["']?\s*[:=]\s*["']?"#;
+
 /// Where a private key begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -52,10 +91,12 @@ pub enum Mark {
 
 /// Where tokens are in a text: by their own shape, or by what is around them.
 pub fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let by_looks = token_shapes().into_iter().flat_map(|shapes| shapes.find_iter(text));
+    let looks = pattern!(&format!(r"(?-u:\b)(?:{})", TOKENS.join("|")));
+    let by_looks = looks.into_iter().flat_map(|shapes| shapes.find_iter(text));
     // Most texts have none of these, and do not pay for compiling the expression.
     let hinted = PLACE_HINTS.iter().any(|hint| text.contains(hint));
-    let places = hinted.then(token_places).flatten();
+    let all = || PLACES.join("|").replace("TOKEN", TOKEN).replace("GIVEN", GIVEN);
+    let places = if hinted { pattern!(&all()) } else { None };
     let by_place = places.into_iter().flat_map(|places| places.captures_iter(text));
     let by_place = by_place.filter_map(|found| found.iter().skip(1).flatten().next());
     by_looks.chain(by_place).map(|found| found.range())
@@ -66,12 +107,12 @@ pub fn key_marks(text: &str) -> Vec<Mark> {
     if !text.contains(KEY_HINT) {
         return Vec::new();
     }
-    let Some(shape) = key_shape() else { return Vec::new() };
+    let shape = pattern!(r"-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----");
     let mark = |c: regex::Captures<'_>| {
         let whole = c.get(0)?.range();
         Some(if c.get(1)?.as_str() == "BEGIN" { Mark::Begin(whole) } else { Mark::End(whole) })
     };
-    shape.captures_iter(text).filter_map(mark).collect()
+    shape.into_iter().flat_map(|shape| shape.captures_iter(text)).filter_map(mark).collect()
 }
 
 /// Where private keys stand in a text.
@@ -128,68 +169,6 @@ pub fn boundary(text: &str, at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-fn key_shape() -> Option<&'static Regex> {
-    static SHAPE: OnceLock<Option<Regex>> = OnceLock::new();
-    let shape = r"-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----";
-    SHAPE.get_or_init(|| Regex::new(shape).ok()).as_ref()
-}
-
-/// Shapes of tokens. Word boundaries are those of ASCII: that is faster, and finds as much.
-fn token_shapes() -> Option<&'static Regex> {
-    static SHAPES: OnceLock<Option<Regex>> = OnceLock::new();
-    SHAPES
-        .get_or_init(|| {
-            let shapes = [
-                r"gh[pousr]_[A-Za-z0-9]{20,}",
-                r"github_pat_[A-Za-z0-9_]{20,}",
-                r"glpat-[A-Za-z0-9_-]{16,}",
-                r"sk-[A-Za-z0-9_-]{20,}",
-                r"(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
-                r"AIza[A-Za-z0-9_-]{30,}",
-                r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
-                r"xapp-[A-Za-z0-9-]{20,}",
-                r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,}",
-                r"discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{20,}",
-                r"(?:sk|rk|pk|whsec)_(?:live|test)_[A-Za-z0-9]{16,}",
-                r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
-                r"(?:gsk|lin_api|glsa|sntry[su]|dckr_pat|shp(?:at|ca|pa|ss))_[A-Za-z0-9_+/=-]{20,}",
-                r"do[opr]_v1_[a-f0-9]{20,}",
-                r"ya29\.[A-Za-z0-9_-]{20,}",
-                r"hv[bs]\.[A-Za-z0-9_-]{20,}",
-                r"dp\.[a-z]{2,5}\.[A-Za-z0-9]{30,}",
-                r"(?:xai|pplx|NRAK|PMAK)-[A-Za-z0-9-]{24,}",
-                r"AGE-SECRET-KEY-1[A-Z0-9]{30,}",
-                r"npm_[A-Za-z0-9]{30,}",
-                r"pypi-[A-Za-z0-9_-]{30,}",
-                r"hf_[A-Za-z0-9]{30,}",
-                r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-            ];
-            Regex::new(&format!(r"(?-u:\b)(?:{})", shapes.join("|"))).ok()
-        })
-        .as_ref()
-}
-
-/// Places where any text is a secret: before the host in a URL, or after the name of a header. A
-/// variable of a shell or template is not one.
-fn token_places() -> Option<&'static Regex> {
-    static PLACES: OnceLock<Option<Regex>> = OnceLock::new();
-    PLACES
-        .get_or_init(|| {
-            let token = r"([A-Za-z0-9._~+/=%-]{16,})";
-            let given = r#"["']?\s*[:=]\s*["']?"#;
-            let places = [
-                r#"://[^\s/:@"']*:([^\s/@$<>{}\[\]*"']{6,})@"#.to_owned(),
-                format!(r"(?:Bearer|bearer|BEARER) {token}"),
-                format!(r"[Aa]uthorization{given}(?:[Bb]asic|[Tt]oken) {token}"),
-                format!(r"[Xx]-(?:(?:[Aa]pi|API)-[Kk]ey|[Aa]uth-[Tt]oken){given}{token}"),
-                format!(r"[?&](?:access_token|api_key|apikey|token|sig|client_secret)={token}"),
-                format!(r"(?:AccountKey|SharedAccessKey)={token}"),
-            ];
-            Regex::new(&places.join("|")).ok()
-        })
-        .as_ref()
 }
 
 #[cfg(test)]
