@@ -78,18 +78,8 @@ pub struct Defaults {
 /// A program that gets prompts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// How the program is run.
-    pub kind: AgentKind,
     /// The program; each text is a template.
     pub command: Command,
-}
-
-/// How an agent program is run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AgentKind {
-    /// Any program: the prompt on standard input and as a file.
-    #[default]
-    Command,
 }
 
 /// What `piton gc` keeps.
@@ -268,7 +258,7 @@ pub(crate) fn read_agents(
         // The agent is known even if its command is wrong: one mistake is reported once.
         let command =
             read_command(&node, "command", has_spec, sink).unwrap_or(Command::Args(Vec::new()));
-        agents.insert(name.value, Agent { kind: AgentKind::Command, command });
+        agents.insert(name.value, Agent { command });
     }
     agents
 }
@@ -366,10 +356,7 @@ except = ["CACHE_KEY"]
             budgets: Budgets { money_micros: 2_500_000, log_bytes: 1_000, ..Budgets::default() },
             agents: BTreeMap::from([(
                 "fake".to_owned(),
-                Agent {
-                    kind: AgentKind::Command,
-                    command: Command::Shell("fake --root {{ root | sh }}".to_owned()),
-                },
+                Agent { command: Command::Shell("fake --root {{ root | sh }}".to_owned()) },
             )]),
             gc: Gc { keep_runs: 1, keep_days: 2 },
             secrets: Names {

@@ -15,6 +15,7 @@ use piton_core::{Plan, RunState, StepPath};
 mod check;
 
 pub use check::{Problem, check};
+pub use piton_core::shell::quoted as quote_for_shell;
 
 /// Instructions one template may execute: enough for loops over thousands of items, and soon used
 /// up by nested loops.
@@ -170,11 +171,6 @@ pub fn render(template: &str, vars: &Vars) -> Result<String, Error> {
         return Ok(template.to_owned());
     }
     Ok(ENGINE.render_str(template, vars.values())?)
-}
-
-/// Quotes a text so that a shell reads it as one word, whatever it contains.
-pub fn quote_for_shell(text: &str) -> String {
-    piton_core::shell::quoted(text)
 }
 
 /// Turns a text into a template that renders to exactly that text.

@@ -30,25 +30,23 @@ const DURATION_HINT: &str =
 const SIZE_HINT: &str = "write a number with a unit, such as \"64MB\" or \"1GiB\"";
 const MONEY_HINT: &str = "write dollars, such as \"12.50\"";
 
+/// The error for a text that is not what it should be.
+fn not(what: &str, text: &str, why: &str, hint: &str) -> Error {
+    let text = crate::diagnostic::quoted(text);
+    Error { message: format!("{text} is not {what}: {why}"), hint: hint.to_owned() }
+}
+
 /// Reads a duration: `500ms`, `90s`, `45m`, `1h30m`, `1.5h`, `2d`.
 pub fn parse_duration(text: &str) -> Result<Millis, Error> {
-    let bad = |why: &str| Error {
-        message: format!("{} is not a duration: {why}", crate::diagnostic::quoted(text)),
-        hint: DURATION_HINT.to_owned(),
-    };
+    let bad = |why: &str| not("a duration", text, why, DURATION_HINT);
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(bad("it is empty"));
     }
-    if rest.starts_with('-') {
-        return Err(bad("it is negative"));
-    }
     let mut total: u128 = 0;
     let mut smallest = u64::MAX;
     while !rest.is_empty() {
-        let (number, after) = rest.split_at(number_len(rest));
-        let millionths = millionths(number).map_err(|why| bad(&why.to_string()))?;
-        let after = after.trim_start();
+        let (millionths, after) = number(rest).map_err(|why| bad(&why))?;
         let unit_len = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_len);
         let unit_ms: u64 = match unit {
@@ -64,9 +62,7 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
             return Err(bad("write units from large to small, each once"));
         }
         smallest = unit_ms;
-        let part =
-            millionths.checked_mul(u128::from(unit_ms)).ok_or_else(|| bad("it is too long"))?;
-        total = total.checked_add(part).ok_or_else(|| bad("it is too long"))?;
+        total = total.saturating_add(millionths.saturating_mul(unit_ms.into()));
         rest = next.trim_start();
     }
     match u64::try_from(total / 1_000_000) {
@@ -77,17 +73,9 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
 
 /// Reads a size in bytes: `64MB`, `1GiB`, `4096`.
 pub fn parse_size(text: &str) -> Result<u64, Error> {
-    let bad = |why: &str| Error {
-        message: format!("{} is not a size: {why}", crate::diagnostic::quoted(text)),
-        hint: SIZE_HINT.to_owned(),
-    };
-    let text_trimmed = text.trim();
-    if text_trimmed.starts_with('-') {
-        return Err(bad("it is negative"));
-    }
-    let (number, unit) = text_trimmed.split_at(number_len(text_trimmed));
-    let millionths = millionths(number).map_err(|why| bad(&why.to_string()))?;
-    let unit_bytes: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+    let bad = |why: &str| not("a size", text, why, SIZE_HINT);
+    let (millionths, unit) = number(text.trim()).map_err(|why| bad(&why))?;
+    let unit_bytes: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "kb" => 1_000,
         "mb" => 1_000_000,
@@ -99,64 +87,47 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
         "tib" => 1 << 40,
         other => return Err(bad(&format!("`{other}` is not a unit"))),
     };
-    let bytes = millionths.checked_mul(u128::from(unit_bytes)).map(|all| all / 1_000_000);
-    match bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
-        Some(bytes) if bytes <= SIZE_BYTES_MAX => Ok(bytes),
+    match u64::try_from(millionths.saturating_mul(unit_bytes.into()) / 1_000_000) {
+        Ok(bytes) if bytes <= SIZE_BYTES_MAX => Ok(bytes),
         _ => Err(bad("it is too large")),
     }
 }
 
 /// Reads dollars into millionths: `12.50`.
 pub fn parse_money(text: &str) -> Result<u64, Error> {
-    let bad = |why: &str| Error {
-        message: format!("{} is not an amount of money: {why}", crate::diagnostic::quoted(text)),
-        hint: MONEY_HINT.to_owned(),
-    };
-    let number = text.trim();
-    if number.starts_with('-') {
-        return Err(bad("it is negative"));
-    }
-    if number.len() != number_len(number) {
+    let bad = |why: &str| not("an amount of money", text, why, MONEY_HINT);
+    let (micros, rest) = number(text.trim()).map_err(|why| bad(&why))?;
+    if !rest.is_empty() {
         return Err(bad("only digits and a point are allowed"));
     }
-    let micros = millionths(number).map_err(|why| bad(&why.to_string()))?;
     match u64::try_from(micros) {
         Ok(micros) if micros <= MONEY_MICROS_MAX => Ok(micros),
         _ => Err(bad("it is too large")),
     }
 }
 
-/// How many leading bytes belong to a number.
-fn number_len(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
-}
-
-/// What is wrong with a number.
-#[derive(Debug, thiserror::Error)]
-enum BadNumber {
-    #[error("a number is expected")]
-    NotANumber,
-    #[error("it has {0} digits after the point; use at most {DECIMALS_MAX}")]
-    Decimals(usize),
-}
-
-/// A decimal number in millionths.
-fn millionths(number: &str) -> Result<u128, BadNumber> {
+/// The decimal number that a text begins with, in millionths, and what follows it; or why it is none.
+fn number(text: &str) -> Result<(u128, &str), String> {
+    if text.starts_with('-') {
+        return Err("it is negative".to_owned());
+    }
+    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
+    let (number, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let grouped = whole.replace('_', "");
     if whole.starts_with('_') || !digits(&grouped) || !digits(decimals) {
-        return Err(BadNumber::NotANumber);
+        return Err("a number is expected".to_owned());
     }
     if decimals.len() > DECIMALS_MAX {
-        return Err(BadNumber::Decimals(decimals.len()));
+        let count = decimals.len();
+        return Err(format!("it has {count} digits after the point; use at most {DECIMALS_MAX}"));
     }
-    // 20 digits hold every 64-bit number; more could only overflow.
-    if grouped.len() > 20 {
-        return Ok(u128::MAX);
-    }
-    let part = |text: &str| text.parse::<u128>().map_err(|_| BadNumber::NotANumber);
-    Ok(part(&grouped)? * 1_000_000 + part(&format!("{decimals:0<DECIMALS_MAX$}"))?)
+    // What has more digits than that is too large for all uses.
+    let part = |text: &str| text.parse::<u128>().unwrap_or(u128::MAX);
+    let decimals = part(&format!("{decimals:0<DECIMALS_MAX$}"));
+    let millionths = part(&grouped).saturating_mul(1_000_000).saturating_add(decimals);
+    Ok((millionths, rest.trim_start()))
 }
 
 #[cfg(test)]
@@ -191,7 +162,7 @@ mod tests {
             ("5m1h", "large to small"),
             ("5s5s", "large to small"),
             ("4000d", "ten years"),
-            ("99999999999999999999999999999d", "too long"),
+            ("99999999999999999999999999999d", "ten years"),
             ("1..5s", "a number is expected"),
             ("1.s", "a number is expected"),
             ("_1s", "a number is expected"),

@@ -12,11 +12,10 @@ use proptest::prelude::*;
 
 use super::{Input, STEPS_MAX, read_plan};
 use crate::diagnostic::{Diagnostic, Severity, render};
-use crate::settings::{Agent, AgentKind, Settings, read_settings};
+use crate::settings::{Agent, Settings, read_settings};
 
 fn settings() -> Settings {
-    let agent =
-        Agent { kind: AgentKind::Command, command: Command::Args(vec!["claude".to_owned()]) };
+    let agent = Agent { command: Command::Args(vec!["claude".to_owned()]) };
     Settings { agents: BTreeMap::from([("claude".to_owned(), agent)]), ..Settings::default() }
 }
 
