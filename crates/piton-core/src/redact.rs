@@ -269,13 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn a_user_may_name_more() {
-        let names = Names { more: vec!["LICENCE".to_owned()], ..Names::default() };
-        let redactor = Redactor::new([("LICENCE", "abcdefgh")], &names);
-        assert_eq!(redactor.redact("abcdefgh"), REPLACEMENT);
-    }
-
-    #[test]
     fn what_a_broken_document_gives_to_a_secret_name_is_known_and_places_stay() {
         let text = "tokens = 1000000000\nenv = { DB_PASSWORD = \"häslich-lang\", A = \"plain-text\" }\nrun = \"MY_TOKEN=abcdefghij make\"\n";
         let redactor = Redactor::default().and_assigned_in(text, &Names::default());

@@ -36,8 +36,6 @@ pub enum Kind {
     Newer,
     /// It is older than it was.
     Behind,
-    /// It has something that belongs to nothing and does no harm.
-    Stray,
 }
 
 impl Finding {

@@ -26,12 +26,6 @@ pub enum Error {
         /// Where it was looked for.
         dir: PathBuf,
     },
-    /// The address names a kind of ledger that this program does not have.
-    #[error("this Piton has no ledger of the kind `{scheme}://`; name a folder")]
-    UnknownKind {
-        /// What the address begins with.
-        scheme: String,
-    },
     /// The ledger was written by a newer program. It was not changed.
     #[error(
         "the ledger has format {found}, but this Piton only knows formats up to {known}; use the \

@@ -5,10 +5,9 @@
 //! the store does not change when the model does. It reads no calendar clock and no environment;
 //! times and directories are passed in.
 //!
-//! [`Ledger`] is the contract, [`Sqlite`] the embedded implementation; [`open`] chooses it by the
-//! address. [`check`] and [`backup`] help when a disk is in doubt.
+//! [`Ledger`] is the contract, [`Sqlite`] the embedded implementation; [`open`] opens
+//! it where nobody needs to know that. [`check`] and [`backup`] help when a disk is in doubt.
 
-mod address;
 mod doctor;
 mod error;
 mod files;
@@ -18,13 +17,12 @@ mod owner;
 mod sqlite;
 mod types;
 
-pub use address::open;
 pub use doctor::{Finding, Kind, backup, check};
 pub use error::{Error, Result};
 pub use files::{DATABASE_FILE, LOCK_FILE, unwritable};
 pub use ledger::Ledger;
 pub use owner::{Liveness, Owner, is_stopped, lock_holder, owner_liveness};
-pub use sqlite::{Open, Sqlite, accept};
+pub use sqlite::{Open, Sqlite, accept, open};
 pub use types::{
     Acquire, Append, HEARTBEAT_EVERY_MS, LEASE_MS, Lease, Millis, NewEvent, NewRequest, NewRun,
     Request, RunKey, RunRow, Snapshot, StoredEvent,

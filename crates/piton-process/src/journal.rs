@@ -21,9 +21,6 @@ use crate::protocol::Exit;
 /// The file's name in the run directory.
 pub(crate) const JOURNAL: &str = "keeper.journal";
 
-/// The previous keeper's journal, kept for people to look at.
-const PREVIOUS: &str = "keeper.journal.old";
-
 /// The version of the lines; a reader ignores lines it does not know.
 const VERSION: u32 = 1;
 
@@ -155,15 +152,9 @@ impl Journal {
         Ok(facts(&text, &boot))
     }
 
-    /// Begins a new journal, keeping the previous one beside it, and carries the epoch over.
+    /// Begins a new journal in the place of the previous one, and carries the epoch over.
     pub(crate) fn create(dir: &Path, mark: &str, epoch: u64) -> Result<Self> {
         let path = dir.join(JOURNAL);
-        match fs::rename(&path, dir.join(PREVIOUS)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(format!("could not rotate {}", path.display()))(error));
-            }
-            _ => {}
-        }
         let header = Header {
             version: VERSION,
             boot: os::boot_id().map_err(Error::io("could not read the boot id"))?,

@@ -118,20 +118,9 @@ fn read_with(log: &AttemptLog, selection: Selection, marks: &[Mark]) -> io::Resu
 pub struct End {
     /// The pieces, in order.
     pub pieces: Pieces,
-    /// Whether there is more before it in standard output.
-    pub stdout_cut: bool,
-    /// Whether there is more before it in standard error.
-    pub stderr_cut: bool,
-}
-
-impl End {
-    /// Whether there is more before it in a stream: its first line has no beginning then.
-    pub fn is_cut(&self, stream: Stream) -> bool {
-        match stream {
-            Stream::Stdout => self.stdout_cut,
-            Stream::Stderr => self.stderr_cut,
-        }
-    }
+    /// Whether there is more before it in standard output, and in standard error: then its first line
+    /// there has no beginning.
+    pub cut: [bool; 2],
 }
 
 /// Reads the end of an attempt's output: up to this many bytes of each stream.
@@ -149,8 +138,7 @@ pub fn near_end(log: &AttemptLog, selection: Selection, bytes: u64) -> io::Resul
         Selection::Stdout | Selection::Stderr => Vec::new(),
     };
     Ok(End {
-        stdout_cut: near_end.stdout_range != log.stdout_range,
-        stderr_cut: near_end.stderr_range != log.stderr_range,
+        cut: [near_end.stdout_range != log.stdout_range, near_end.stderr_range != log.stderr_range],
         pieces: read_with(&near_end, selection, &marks)?,
     })
 }
@@ -398,7 +386,7 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let log = log(dir.path(), b"one\ntwo\nthree\n", b"E\n", &[])?;
         let end = near_end(&log, Selection::Both, 7)?;
-        assert!(end.is_cut(Stream::Stdout) && !end.is_cut(Stream::Stderr));
+        assert_eq!(end.cut, [true, false]);
         assert_eq!(shown(end.pieces)?, ["Stdout ", "Stdout three", "Stderr E"]);
         Ok(())
     }

@@ -67,7 +67,7 @@ pub fn last_lines(
 /// The lines near the end, and whether there are no others.
 fn read(log: &AttemptLog, selection: Selection, shown: usize) -> io::Result<(Vec<Line>, bool)> {
     let end = logs::near_end(log, selection, (shown + BEFORE_BYTES) as u64)?;
-    let cut = [end.is_cut(Stream::Stdout), end.is_cut(Stream::Stderr)];
+    let cut = end.cut;
     let mut places = [Place::default(); 2];
     let mut lines = Vec::new();
     for piece in end.pieces {

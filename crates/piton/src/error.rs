@@ -179,7 +179,7 @@ impl From<piton_ledger::Error> for CommandError {
             L::Fenced { .. } | L::NotHeld => Self::taken_over(message),
             L::Unreadable { .. } => blocked("state-unreadable", message),
             L::Unwritable { .. } => blocked("state-read-only", message),
-            L::TooLong { .. } | L::UnknownKind { .. } => blocked("ledger", message),
+            L::TooLong { .. } => blocked("ledger", message),
             L::RunExists { .. } => Self::usage("run-exists", message),
             _ => Self::failed("ledger", message).hint(doctor()),
         }

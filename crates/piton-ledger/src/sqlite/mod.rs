@@ -31,7 +31,7 @@ use schema::Format;
 use wal::WAL_BYTES_MAX;
 
 use crate::files::{DATABASE_FILE, is_unwritable};
-use crate::{Error, Liveness, Owner, Result, owner_liveness};
+use crate::{Error, Ledger, Liveness, Owner, Result, owner_liveness};
 
 /// Commits between two looks at the size of the WAL. SQLite checkpoints by itself; this is only
 /// the safety net for a WAL that readers kept from being reset.
@@ -73,6 +73,11 @@ pub struct Sqlite {
     leased: bool,
     /// The damage that was found: nothing is written after that.
     damage: RefCell<Option<String>>,
+}
+
+/// Opens the ledger in a folder.
+pub fn open(dir: &Path, mode: Open) -> Result<Box<dyn Ledger>> {
+    Ok(Box::new(Sqlite::open(dir, mode)?))
 }
 
 impl Sqlite {
@@ -422,7 +427,6 @@ fn natural(number: i64) -> u64 {
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
-    use crate::Ledger;
 
     /// Lost: one forgotten reader would let the WAL fill the disk, or stop every writer.
     #[test]

@@ -82,7 +82,7 @@ fn prepare(dir: &Path, config: &Config) -> Result<Prepared> {
     let Some(lock) = lock::take(here)? else {
         return Ok(Prepared::Taken);
     };
-    // A driver that was overtaken must not even rotate the journal. Checked under the lock: the new
+    // A driver that was overtaken must not even begin a new journal. Checked under the lock: the new
     // driver raises the fence before it checks the lock.
     let highest = Journal::read(here)?.epoch.max(fence::highest(here)?);
     if config.epoch < highest {

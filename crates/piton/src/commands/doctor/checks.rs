@@ -75,7 +75,6 @@ fn about_ledger(kind: piton_ledger::Kind) -> Remedy {
             Words ", which also accepts the ledger as it is; without a backup, run ",
             Piton "doctor --new-ledger",
         ],
-        piton_ledger::Kind::Stray => "it does no harm; make a backup and report it".into(),
     }
 }
 
