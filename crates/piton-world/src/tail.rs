@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use piton_core::redact::{KEPT_BYTES_MIN, Key, REPLACEMENT, Redactor};
-use piton_process::logs::{self, AttemptLog, Piece, Selection, Stream};
+use piton_process::logs::{self, AttemptLog, Piece, Selection};
 
 use super::text::sanitize;
 
