@@ -235,7 +235,8 @@ fn blocked(check: &Check, run_id: &str, args: &DriveArgs) -> CommandError {
 fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Result<()> {
     let dir = context.run_dir(&loaded.row.run_id);
     if piton_process::keeper_alive(&dir).is_some() || !scratch_folders(&dir).is_empty() {
-        let mut world = drive::world(context, &loaded.state).with_keep(plan);
+        let mut world = drive::world(context, &loaded.state);
+        world.keep(plan);
         world.attach(lease.epoch, &loaded.state.mark, &[])?;
         world.leave()?;
     }
