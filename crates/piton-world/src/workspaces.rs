@@ -213,11 +213,7 @@ fn refused_or<T>(done: Result<T, Error>, refused: impl FnOnce(Refusal) -> T) -> 
 
 impl Workspaces for GitWorkspaces {
     fn fence(&mut self, epoch: u64) -> Result<()> {
-        if self.epoch != epoch {
-            self.fence = None;
-        }
-        self.epoch = epoch;
-        self.run_lock.take_over(epoch)?;
+        self.take_over(epoch)?;
         // Where nobody drove this run before, the fence is raised with the first ref.
         if epoch != FIRST_EPOCH {
             // A driver that is stopped while it raises the fence would keep its successor from removing
