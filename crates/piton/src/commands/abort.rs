@@ -7,7 +7,7 @@ use piton_core::request::{Reply, Request};
 use piton_core::{Status, remedy};
 use piton_engine::store::Asked;
 use piton_engine::{Drive, Store};
-use piton_ledger::{Lease, RunRow, owner_liveness};
+use piton_ledger::{RunRow, owner_liveness};
 use piton_view::answers::Ended;
 
 use super::resume::{acquire, by_resume};
@@ -19,9 +19,6 @@ use crate::ui;
 
 /// Steps get their grace before they are killed; the driver answers after that.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// How long a driver may stand still before it is not waited for: a person who stopped it by mistake
-/// lets it go on, and else it never answers.
-const STOPPED_WAIT: Duration = Duration::from_secs(3);
 /// Pause between two looks at the answer.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -81,14 +78,9 @@ fn ask_driver(
         alive: &owner_liveness,
     };
     let id = store.post(&row.run_id, &asked)?;
-    let mut moved = Instant::now();
+    let stopped = || row.owner.as_ref().map(|l| &l.owner).filter(|owner| owner.is_stopped());
     let deadline = Instant::now() + ANSWER_WAIT;
-    while Instant::now() < deadline {
-        if !row.owner.as_ref().is_some_and(|lease| lease.owner.is_stopped()) {
-            moved = Instant::now();
-        } else if moved.elapsed() > STOPPED_WAIT {
-            break;
-        }
+    while Instant::now() < deadline && stopped().is_none() {
         let row = store.ledger().run(&row.run_id)?.ok_or(piton_ledger::Error::NoRun)?;
         if !Context::driver_lives(&row) && !store.load(&row.run_id)?.state.running().is_empty() {
             // It died over steps that may still run: they are ended first.
@@ -105,25 +97,27 @@ fn ask_driver(
             None => std::thread::sleep(PAUSE),
         }
     }
-    let stopped = row.owner.as_ref().filter(|lease| lease.owner.is_stopped());
     let run = &row.run_id;
-    let why = match stopped {
-        Some(Lease { owner, .. }) => format!("{owner} is stopped and does not answer"),
-        None => format!("the driver of {run} did not answer yet"),
-    };
-    let error = CommandError::failed("no-answer", why).hint(remedy![
+    let stays = remedy![
         Words "the request stays in its inbox; ",
         Piton "status {run}",
         Words " shows what comes of it",
-    ]);
-    let wake = stopped.map(|lease| lease.owner.pid);
-    let wake = wake.map(|pid| remedy![Words "let it continue with ", Shell "kill -CONT {pid}"]);
-    let take = remedy![
-        Words "replace it with ",
-        Piton "resume {run} --takeover",
-        Words ", which carries out the request",
     ];
-    Err(wake.into_iter().chain([take]).fold(error, CommandError::hint))
+    Err(match stopped() {
+        Some(owner) => {
+            let why = format!("{owner} is stopped and does not answer");
+            CommandError::failed("no-answer", why).hint(stays).hint(CommandError::wake(owner, run))
+        }
+        None => {
+            CommandError::failed("no-answer", format!("the driver of {run} did not answer yet"))
+                .hint(stays)
+                .hint(remedy![
+                    Words "replace it with ",
+                    Piton "resume {run} --takeover",
+                    Words ", which carries out the request",
+                ])
+        }
+    })
 }
 
 /// Ends a run that nobody drives, its steps first.

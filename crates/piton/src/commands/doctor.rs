@@ -8,7 +8,6 @@
 mod anew;
 mod checks;
 mod restored;
-mod snapshots;
 
 use piton_core::shell::quoted;
 use piton_view::answers::{Answer, Finding, Findings, Health};

@@ -297,17 +297,9 @@ fn refused(context: &Context, loaded: &Loaded, error: piton_engine::Error) -> Co
 
 /// When a driver that did not answer in time will take what is in its inbox.
 fn in_inbox(row: &RunRow) -> Remedy {
-    let run = &row.run_id;
     match row.owner.as_ref().map(|lease| &lease.owner).filter(|owner| owner.is_stopped()) {
-        Some(owner) => {
-            let pid = owner.pid;
-            remedy![
-                Words "in the inbox; {owner}, which drives the run, is stopped: let it continue with ",
-                Shell "kill -CONT {pid}",
-                Words ", or replace it with ",
-                Piton "resume {run} --takeover",
-            ]
-        }
+        Some(owner) => remedy![Words "in the inbox; {owner}, which drives the run, is stopped: "]
+            .and(CommandError::wake(owner, &row.run_id)),
         None => "in the inbox; the driver takes it when it next looks there".into(),
     }
 }
