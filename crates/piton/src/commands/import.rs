@@ -14,7 +14,6 @@ use piton_core::{Event, LanePath, RunState, Status, apply, remedy};
 use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_engine::world::Workspaces as _;
-use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
 use piton_protocols::Protocol;
 use piton_protocols::import::{ForeignLane, ForeignRun};
@@ -49,9 +48,9 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
     refuse_known(&mut store, args, &wanted.id)?;
     let base = base_of(context, args, &wanted)?;
     let run_id = free_id(&mut store, &wanted.id)?;
-    let (plan, mut remarks) = plan::find(context, args, &run_id, (protocol, &wanted))?;
+    let plan = plan::find(context, args, protocol, &wanted)?;
     let (row, lease) = create(context, &mut store, &plan, &run_id)?;
-    remarks.extend(left_out(&wanted, &plan));
+    let remarks = Vec::from_iter(left_out(&wanted, &plan));
     let taken = take_over(context, &mut store, &plan, (&row, &lease), (wanted.lanes, base));
     let taken = match taken {
         Ok(taken) => taken,
@@ -62,7 +61,7 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
             return Err(error);
         }
     };
-    report(context, args, (&run_id, &plan), &taken, &remarks);
+    report(context, (&run_id, &plan), &taken, &remarks);
     Ok(())
 }
 
@@ -307,7 +306,6 @@ fn left_out(run: &ForeignRun, plan: &PlanFile) -> Option<String> {
 
 fn report(
     context: &Context,
-    args: &ImportArgs,
     (run_id, plan): (&str, &PlanFile),
     taken: &[Taken],
     remarks: &[String],
@@ -320,20 +318,7 @@ fn report(
     for remark in remarks {
         ui::say(format!("note: {}", sanitize(remark)));
     }
-    let is_stuck = |lane: &&Taken| lane.goes_on == lane::STUCK;
-    let stuck = taken.iter().filter(is_stuck).count();
-    let file = quote_for_shell(&args.file.display().to_string());
     let piton = |command: String| ui::place().piton(command);
-    let resume = piton(format!("resume {run_id}"));
-    let cancel = piton(format!("abort {run_id} --cancel"));
-    let over = format!("{cancel} && {}", piton(format!("import {file} --plan PLAN")));
-    let next = match stuck {
-        0 => vec![resume, piton(format!("rollback {run_id} --dry-run"))],
-        all if all == taken.len() => vec![over],
-        _ => vec![resume, over],
-    };
-    for (index, command) in next.iter().enumerate() {
-        let word = if index == 0 { "next" } else { "  or" };
-        ui::say_as_is(&format!("{word}: {command}"));
-    }
+    ui::say_as_is(&format!("next: {}", piton(format!("resume {run_id}"))));
+    ui::say_as_is(&format!("  or: {}", piton(format!("rollback {run_id} --dry-run"))));
 }
