@@ -36,7 +36,7 @@ fn gc_never_deletes_what_may_go_on_or_the_last_good() {
     let dry = project.piton(&["gc", "--keep-runs", "0", "--dry-run"]).exits(0);
     dry.says("delete run s").says("delete run r").says("delete run c").silent_about("delete run t");
     assert_eq!(ids(&project), ["c", "f", "t", "s", "r"], "a dry run deletes nothing");
-    project.piton(&["gc", "--keep-runs", "0"]).exits(3).says("error[needs-yes]");
+    project.piton(&["gc", "--keep-runs", "0"]).exits(3).says("error[not-confirmed]");
     assert_eq!(ids(&project).len(), 5, "nobody was asked, nothing was deleted");
     project.piton(&["gc", "--keep-runs", "0", "--yes"]).exits(0).says("deleted 3 runs");
     assert_eq!(ids(&project), ["f", "t"]);
