@@ -90,17 +90,6 @@ impl GitWorkspaces {
         (self.root.join(&self.options.worktrees).join(folder), branch)
     }
 
-    /// Why a lane that begins for the first time could not have a worktree now.
-    pub fn refuses_worktrees(&mut self) -> Option<Refusal> {
-        let wanted = self.options.base.clone();
-        let base = match self.usual_base(wanted.as_deref()) {
-            Ok(base) => base,
-            Err(found) => return Some(found),
-        };
-        let found = self.clean(base.worktree.as_deref()?).err()?;
-        (found.code != "dirty" || !self.options.seed_dirty).then_some(found)
-    }
-
     /// Checks that a work tree has no uncommitted changes except in Piton's own files.
     pub(super) fn clean(&self, dir: &Path) -> Result<(), Refusal> {
         let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
