@@ -10,6 +10,7 @@ use piton_engine::{Drive, Store};
 use piton_ledger::{RunRow, owner_liveness};
 use piton_view::answers::Ended;
 
+use super::request::unfinished;
 use super::resume::{acquire, by_resume};
 use crate::cli::AbortArgs;
 use crate::context::{Context, now};
@@ -25,13 +26,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Ends a run.
 pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
-    let unfinished = |r: &RunRow| match r.status.as_str() {
-        "complete" | "archived" | "cancelled" => false,
-        // What was ended may still be ended for good.
-        "aborted" => args.cancel,
-        _ => true,
-    };
-    let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    // What was ended may still be ended for good.
+    let open = |r: &RunRow| unfinished(r) && (args.cancel || r.status != Status::Aborted.as_str());
+    let row = Context::pick(&mut store, args.run.as_deref(), open, "unfinished run")?;
     let loaded = store.load_row(row.clone())?;
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);

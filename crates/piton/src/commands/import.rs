@@ -23,6 +23,7 @@ use piton_workspace::Project;
 use piton_workspace::refs::{self, Fence};
 
 use super::inspect::FILE_BYTES_MAX;
+use super::request::is_given_up;
 use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
 use crate::drive;
@@ -127,13 +128,10 @@ fn no_run(args: &ImportArgs, why: &str) -> CommandError {
 
 /// The run here that has the records of a run of the file already, unless it was given up.
 fn known_as(store: &mut Store, id: &str) -> Result<Option<RunRow>> {
-    let gone = |row: &RunRow| {
-        [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == row.status)
-    };
     let Some(safe) = safe_id(id) else { return Ok(None) };
     for number in 1..=SAME_ID_MAX {
         match store.ledger().run(&numbered(&safe, number))? {
-            Some(row) if gone(&row) => {}
+            Some(row) if is_given_up(&row) => {}
             found => return Ok(found),
         }
     }

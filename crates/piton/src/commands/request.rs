@@ -57,7 +57,12 @@ pub fn open(context: &Context) -> Result<Store> {
 
 /// Whether a run may still go on, as far as its row tells.
 pub fn unfinished(row: &RunRow) -> bool {
-    !matches!(row.status.as_str(), "complete" | "cancelled" | "archived")
+    row.status != Status::Complete.as_str() && !is_given_up(row)
+}
+
+/// Whether a person ended a run for good or set it aside.
+pub fn is_given_up(row: &RunRow) -> bool {
+    [Status::Cancelled, Status::Archived].iter().any(|status| status.as_str() == row.status)
 }
 
 /// Refuses to decide about a run from inside one of its own steps: agents cannot approve themselves.

@@ -39,9 +39,7 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
 /// Finished work may be asked for again in a complete run too.
 fn pick(store: &mut Store, run: Option<&str>, again: bool) -> Result<Loaded> {
     let row = if again {
-        let open =
-            |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "cancelled" | "archived");
-        Context::pick(store, run, open, "run that can go on")?
+        Context::pick(store, run, |row| !request::is_given_up(row), "run that can go on")?
     } else {
         Context::pick(store, run, request::unfinished, "unfinished run")?
     };
