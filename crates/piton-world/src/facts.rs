@@ -242,13 +242,6 @@ mod tests {
         assert!(read(File::open("/dev/zero")).problem.is_some());
     }
 
-    #[test]
-    fn a_broken_file_is_reported_and_what_came_before_counts() {
-        let said = parse(b"{\"tokens\": 3} oops", false);
-        assert_eq!(said.facts.tokens, 3);
-        assert!(said.problem.is_some());
-    }
-
     /// Lost: one line that is not JSON, and all that an agent used after it would cost nothing.
     #[test]
     fn a_bad_line_costs_only_itself() {
