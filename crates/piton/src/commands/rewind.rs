@@ -174,12 +174,16 @@ pub fn say_next(state: &RunState, back: &str) {
 
 /// The failure of an act that is all or nothing; if not even that could be, it does not say so.
 pub fn not_rewound(why: &Refusal) -> CommandError {
-    let is_half_done = why.code == piton_workspace::refusals::HALF_DONE;
-    let (message, hint) = if is_half_done {
-        let hint = "fix this and run the command again: what was begun is undone first";
-        (why.cause.clone(), hint)
-    } else {
-        (format!("nothing was rolled back: {}", why.cause), "fix this, then run the command again")
+    let cause = &why.cause;
+    let (message, hint) = match &*why.code {
+        piton_workspace::refusals::HALF_DONE => {
+            (cause.clone(), "fix this and run the command again: what was begun is undone first")
+        }
+        // Something else may have changed: the driver finishes a merge first.
+        "base-moved" => {
+            (format!("nothing was rolled back: {cause}"), "fix this, then run the command again")
+        }
+        _ => (format!("nothing was changed: {cause}"), "fix this, then run the command again"),
     };
     let error = CommandError::failed("not-rewound", message);
     CommandError { hints: why.remedies.clone(), ..error }.hint(hint)
