@@ -64,7 +64,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
     }
-    super::request::refuse_own_step(context, &loaded)?;
+    super::request::refuse_inside(context, &loaded)?;
     if archived {
         super::run::refuse_beside(context, &mut store, &loaded)?;
         ui::say(format!("run {} was archived and is now continued", loaded.row.run_id));

@@ -33,7 +33,7 @@ pub fn check(
             driven(&old.row).hint(remedy![Words "or end it first with ", Piton "abort {run}"])
         );
     }
-    request::refuse_own_step(context, &old)?;
+    request::refuse_inside(context, &old)?;
     super::see_spec(context, plan)?;
     if let Some(name) = &args.run_id {
         super::check_name(name)?;
