@@ -42,7 +42,7 @@ use piton_engine::world::{
 use piton_protocols::Protocol;
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Rules, Taker, Workspace};
-use piton_workspace::worktree::{Files, Spec};
+use piton_workspace::worktree::Spec;
 use piton_workspace::{Project, checks};
 
 use degraded::with_commit_tree;
@@ -416,9 +416,6 @@ fn spec(run_id: &str, lane: &LanePath, work: &LaneWork, start: &str, copy: &[Str
 fn branch_head(root: &Path, branch: &str) -> Option<String> {
     refs::value(root, &format!("refs/heads/{branch}"))
 }
-
-/// The files of a worktree stay as they are while its branch moves.
-const STAY: Files = Files::Stay;
 
 fn ready(lane: &LanePath, dir: &Path, branch: &str, head: String) -> LaneReady {
     LaneReady {
