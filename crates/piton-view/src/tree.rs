@@ -115,6 +115,9 @@ pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
         }
         None => {}
     }
+    if let Some(budget) = state.exhausted.as_deref().filter(|_| !lives && !status.is_final()) {
+        line("budget", &format!("{} is used up, so nothing more was started", sanitize(budget)));
+    }
     if let Some(words) = view.cut_short().filter(|_| !lives) {
         line("note", &words);
     }
