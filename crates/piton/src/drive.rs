@@ -263,12 +263,16 @@ fn live(
 
 /// Takes a lane that was named as `PHASE/LANE` apart.
 pub fn split_lane(args: &mut DriveArgs) -> Result<()> {
-    let named = args.lane.clone().unwrap_or_default();
-    args.split_lane().map_err(|phase| {
-        let message = format!("lane `{named}` is not in phase `{phase}`");
-        CommandError::usage("no-step", message)
-            .hint("leave out `--phase`: the lane includes its phase")
-    })
+    let Some((phase, lane)) = args.lane.as_deref().and_then(|lane| lane.split_once('/')) else {
+        return Ok(());
+    };
+    if let Some(other) = args.phase.as_ref().filter(|other| *other != phase) {
+        let message = format!("lane `{phase}/{lane}` is not in phase `{other}`");
+        return Err(CommandError::usage("no-step", message)
+            .hint("leave out `--phase`: the lane includes its phase"));
+    }
+    (args.phase, args.lane) = (Some(phase.to_owned()), Some(lane.to_owned()));
+    Ok(())
 }
 
 /// Refuses a selection that selects nothing: a mistyped name must not look like finished work.

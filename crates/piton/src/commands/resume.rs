@@ -200,7 +200,7 @@ fn prepare(
     if again && !args.no_next {
         drive::say_words(context, &loaded.state, Occasion::Resumed);
     }
-    if check.plan.hash() != live_hash(&loaded) {
+    if Some(check.plan.hash()) != loaded.state.plan_hash {
         store.keep_plan(&check.plan)?;
     }
     let mut opening = vec![drive::attached(context, lease, args)];
@@ -271,10 +271,6 @@ fn retries(
     Ok(failed.map(|step| Event::StepRetried(StepRetried { step, by: by.clone() })).collect())
 }
 
-fn live_hash(loaded: &Loaded) -> piton_core::hash::Sha {
-    loaded.state.plan_hash.clone().unwrap_or_else(|| piton_core::hash::Sha::of(b""))
-}
-
 /// Drops events about steps that the new plan no longer has.
 fn resets_that_apply(state: &RunState, attached: &Event, events: Vec<Event>) -> Vec<Event> {
     let mut state = state.clone();
@@ -319,7 +315,6 @@ fn compare(
         check.add("root-moved", message);
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
-    let _ = world.now();
     let protocol = context.protocol(&loaded.state, &loaded.state.protocol.id)?;
     for found in protocol.checks(&loaded.state, &|path| protocol_file(&root, path)) {
         check.add(if found.stops { "protocol-refuses" } else { "protocol-warns" }, found.message);

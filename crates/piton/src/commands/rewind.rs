@@ -9,7 +9,7 @@ use piton_core::event::{Event, RewindIntended, RewindKind, Verdict};
 use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{LanePath, RunState, Status, remedy};
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, RewindTarget};
+use piton_engine::world::Rewind;
 use piton_engine::{Drive, Ending, Store};
 use piton_view::RunView;
 
@@ -223,9 +223,4 @@ pub fn intent(kind: RewindKind, to: &str, lanes: Vec<LanePath>) -> RewindIntende
         undoes: None,
         by: Context::who(),
     }
-}
-
-/// The target that is the project's root.
-pub fn root_target(commit: &str) -> RewindTarget {
-    RewindTarget { target: commit.to_owned(), ..RewindTarget::default() }
 }

@@ -269,9 +269,10 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         intent.points.extend(shared.map(|path| (path, point.event)));
         let windows = rewind::windows(store, loaded, point.event)?;
         targets.push(RewindTarget {
+            target: point.commit,
             windows,
             exact: args.exact,
-            ..rewind::root_target(&point.commit)
+            ..RewindTarget::default()
         });
     }
     let order = rewind::merges(store, loaded)?;
