@@ -98,7 +98,7 @@ fn a_live_ledger_is_copied_consistently() {
     let said = project.piton(&["doctor", "--backup", "no/such/copy.db"]).exits(2);
     said.says("error[backup-folder]: cannot write ").says("no/such").says("a folder that exists");
     let said = project.piton(&["doctor", "--backup", "copy.db/within"]).exits(2);
-    said.says("error[backup-folder]").says("copy.db/within").says("a folder that you can write to");
+    said.says("error[backup-folder]").says("copy.db/within").says("that you can write to");
     let other = Project::new();
     fs::create_dir_all(other.state_dir()).unwrap();
     fs::copy(project.root().join("copy.db"), other.state_dir().join("ledger.db")).unwrap();
