@@ -81,7 +81,6 @@ error_codes! {
     "log", "a log cannot be read", "The output of steps is kept in files in the run's folder. One of them cannot be read.", "Check that the folder belongs to you and that the disk works.";
     "merge-undone", "the merge of the lane was undone", "A person undid it, so it is not merged again by itself.", "`piton undo` merges it again. `piton rollback` starts the lane over.";
     "message-too-long", "the message is too long", "Messages are kept for ever with the decision they belong to, so their length is limited.", "Write a shorter message, and put the details into a file of the project.";
-    "needs-yes", "the command needs a confirmation", "The command deletes files for good and asks first, but stdin or stderr is not a terminal.", "Look with `--dry-run`, then add `--yes`.";
     "no-answer", "the driver has not answered yet", "The request is in the run's inbox. The driver is still ending its steps, or it is stopped.", "`piton status RUN` shows the result. To replace a driver that hangs, run `piton resume RUN --takeover`.";
     "no-base", "the base branch does not exist", "There is no branch of that name in the repository.", "Create the branch, or name another one with `--base`.";
     "no-checkpoint", "there is no such checkpoint", "The run has no such stage, checkpoint or snapshot commit, or several lanes have one of that name.", "`piton show RUN` lists the checkpoints. Name the lane with `--lane`.";
@@ -124,7 +123,6 @@ error_codes! {
     "snapshot", "a snapshot failed", "A snapshot could not be taken or read: a git command failed, a limit was reached, or the disk is full.", "Follow the message. The limits are in the `[snapshots]` table of piton.toml.";
     "spec-changed", "the spec has changed", "The spec that the work is measured against differs from the one that was recorded.", "Read what changed, then run `piton resume RUN --accept-spec`. Both hashes are recorded.";
     "spec-missing", "the spec does not exist", "The plan names a spec, and there is no such file.", "Create it, or remove `spec` from the plan.";
-    "start-blocked", "a new run could not start", "The new run would replace an unfinished one, but worktrees for its first lanes could not be created. The unfinished run was not set aside.", "Follow the message (for example, commit your changes), then run the command again.";
     "state-read-only", "Piton's state folder is not writable", "The command has something to record, or must read a ledger that lacks its `-shm` file. The folder or file that the message names is read-only or belongs to another user.", "Make it writable, or work in a copy of the project. `status`, `runs`, `show` and `log` also work on read-only state.";
     "state-unreadable", "the ledger cannot be read", "The ledger or its folder belongs to another user, or you may not read it. Piton cannot see whether there are runs.", "Work as the user who started the runs, or make the folder that the message names readable.";
     "stdout", "the output cannot be written", "Writing to stdout failed, for example because the disk is full. (A closed pipe is not an error.)", "Check where stdout goes.";

@@ -2,13 +2,9 @@
 //!
 //! Only what their records say: the program itself checks the repository.
 
-use std::fmt::Write as _;
-
 use piton_core::LanePath;
 use piton_core::lane_state::StageRecord;
-use piton_core::plan::UNKNOWN_WORK;
 use piton_core::state::FailedAttempt;
-use piton_formats::template::escape;
 
 /// A run that another tool recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,8 +34,6 @@ pub struct ForeignLane {
     pub has_unknown: bool,
     /// Where it worked.
     pub dir: Option<String>,
-    /// Its test command.
-    pub test: Option<String>,
     /// Its pull request.
     pub pull_request: Option<String>,
     /// The failed attempts, for the failure context of the next one.
@@ -68,38 +62,4 @@ pub struct Retries {
     pub begun: Option<u32>,
     /// How many there may be.
     pub most: Option<u32>,
-}
-
-impl ForeignRun {
-    /// A `plan.toml` with its lanes, whose work is unknown, for a run and a protocol by their ids;
-    /// `root` is the project's root.
-    pub fn plan_text(&self, (run, protocol): (&str, &str), root: &str) -> String {
-        let title = quoted(&format!("{run}, imported"));
-        let mut out = format!("title = {title}\nprotocol = {}\n", quoted(protocol));
-        for phase in &self.phases {
-            let mut lanes = self.lanes.iter().filter(|lane| lane.path.phase == *phase).peekable();
-            if lanes.peek().is_some() {
-                let _ = write!(out, "\n[[phase]]\nid = {}\n", quoted(phase));
-            }
-            for lane in lanes {
-                let _ = write!(out, "\n[[phase.lane]]\nid = {}\n", quoted(&lane.path.lane));
-                let _ = writeln!(out, "run = {}", quoted(&escape(UNKNOWN_WORK)));
-                if lane.dir.as_deref() == Some(root) {
-                    continue;
-                }
-                out.push_str("isolation = \"worktree\"\n");
-                let _ = match &lane.test {
-                    Some(test) => writeln!(out, "test = {}", quoted(&escape(test))),
-                    None => writeln!(out, "merge = \"none\""),
-                };
-            }
-        }
-        out
-    }
-}
-
-/// A TOML string.
-fn quoted(text: &str) -> String {
-    // What JSON writes between quotes, TOML reads.
-    serde_json::Value::from(text).to_string()
 }

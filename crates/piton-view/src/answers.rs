@@ -377,7 +377,6 @@ impl LogLine<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
 
@@ -395,24 +394,5 @@ mod tests {
              hint: or undo the change\n\
              hint: for details, run `piton explain spec-changed`\n"
         );
-    }
-
-    #[test]
-    fn programs_get_the_error_as_one_object() {
-        let value = serde_json::to_value(Answer::Error(example())).unwrap();
-        assert_eq!(value["error"]["code"], "spec-changed");
-        assert_eq!(value["error"]["exit_code"], 4);
-        assert_eq!(value["error"]["hints"][1], "or undo the change");
-    }
-
-    #[test]
-    fn a_finding_reads_without_colour_and_says_what_to_do() {
-        let (finding, layout) =
-            (Finding::warning("little space").next("free some"), Layout::plain(80));
-        assert_eq!(
-            finding.render(&layout, &Place::default()),
-            "warning: little space\n  next: free some"
-        );
-        assert_eq!(Finding::ok("fine").render(&layout, &Place::default()), "ok: fine");
     }
 }

@@ -449,11 +449,4 @@ mod tests {
             assert_eq!(part["status"], "cancelled", "{part}");
         }
     }
-
-    #[test]
-    fn a_dead_driver_means_interrupted() {
-        let value = json(&state(), false, &[]);
-        assert_eq!(value["status"], "interrupted");
-        assert_eq!(value["parked_until"], serde_json::Value::Null);
-    }
 }

@@ -47,31 +47,3 @@ pub fn table(runs: &[Listed], place: &Place) -> String {
     }
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_stand_below_each_other() {
-        let run = |id: &str, done| Listed {
-            run_id: id.to_owned(),
-            status: "complete".to_owned(),
-            steps_done: Some(done),
-            steps_total: Some(12),
-            plan: "plan.toml".to_owned(),
-            protocol: None,
-            title: String::new(),
-            root: String::new(),
-            driver: None,
-            problem: None,
-            created_at: At::default(),
-            updated_at: At::default(),
-        };
-        let text = table(&[run("a", 3), run("long-name", 12)], &Place::default());
-        let at: Vec<Option<usize>> =
-            text.lines().map(|l| l.find("plan.toml").or(l.find("PLAN"))).collect();
-        assert!(at[0].is_some() && at.iter().all(|a| *a == at[0]), "{text}");
-        assert!(text.contains(" 3/12"), "{text}");
-    }
-}

@@ -315,19 +315,3 @@ impl<'a> RunView<'a> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture::state;
-    use crate::place::Place;
-
-    #[test]
-    fn what_was_used_stands_beside_what_is_allowed() {
-        let (mut state, place) = (state(), Place::default());
-        state.used.money_micros = 1_250_000;
-        let all = budgets(&RunView::by_driver(&state, Timestamp(0), &place), None);
-        let money = all.iter().find(|b| b.name == "money").map(|b| (&*b.used, &*b.limit));
-        assert_eq!(money, Some(("$1.25", "$1000.00")));
-    }
-}

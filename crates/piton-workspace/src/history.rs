@@ -12,12 +12,6 @@ pub fn commits(dir: &Path, range: &str) -> Result<Vec<String>, Error> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// How many commits a branch lacks of its upstream, as last fetched.
-pub fn behind_upstream(dir: &Path, branch: &str) -> Option<u64> {
-    let range = format!("{branch}..{branch}@{{upstream}}");
-    Git::at(dir).args(["rev-list", "--count", &range]).text().ok()?.parse().ok()
-}
-
 /// The first line of a commit's message.
 pub fn subject(dir: &Path, commit: &str) -> Option<String> {
     Git::at(dir).args(["log", "-1", "--format=%s", commit]).text().ok()

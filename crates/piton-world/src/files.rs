@@ -172,14 +172,14 @@ pub fn seal(
         paths.extend(found);
     }
     if !missing.is_empty() {
-        return Err(unfit(root, missing));
+        return Err(SealError::Missing(missing));
     }
     let mut sealed = Vec::new();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for path in paths {
         let full = root.join(&path);
         let Some(sha256) = hash_and(root, &path, known, File::sync_all).map_err(failed)? else {
-            return Err(unfit(root, vec![path]));
+            return Err(SealError::Missing(vec![path]));
         };
         folders.extend(
             full.ancestors().skip(1).take_while(|a| a.starts_with(root)).map(Path::to_owned),
@@ -190,31 +190,6 @@ pub fn seal(
         File::open(&folder).and_then(|f| f.sync_all()).map_err(failed)?;
     }
     Ok(sealed)
-}
-
-/// Says whether something else is in the place of artifacts that were not found.
-fn unfit(root: &Path, missing: Vec<String>) -> SealError {
-    let found: Vec<Option<String>> = missing.iter().map(|p| instead(root, p)).collect();
-    if found.iter().all(Option::is_none) {
-        return SealError::Missing(missing);
-    }
-    let words = missing.iter().zip(found).map(|(pattern, found)| match found {
-        Some(what) => what,
-        None => format!("artifact {pattern} is missing"),
-    });
-    SealError::Unfit(words.collect())
-}
-
-/// What is in the place of a file.
-fn instead(root: &Path, pattern: &str) -> Option<String> {
-    let plain = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
-    let found = fs::metadata(root.join(plain)).ok()?;
-    let what = if found.is_dir() {
-        "a folder without files that can be recorded; declare the files that are made"
-    } else {
-        "not a file"
-    };
-    Some(format!("artifact {pattern} is {what}"))
 }
 
 /// The files that paths and globs match, relative to the root.
@@ -352,38 +327,14 @@ mod tests {
         }
         assert_eq!(hash(dir.path(), "out/pipe", &Known::new()).unwrap(), None);
         assert_eq!(hash(dir.path(), "out/deep", &Known::new()).unwrap(), None);
-        let pipe = "out/pipe".to_owned();
-        let words = "artifact out/pipe is not a file".to_owned();
-        assert_eq!(
-            seal(dir.path(), &[pipe], &[], &Known::new()),
-            Err(SealError::Unfit(vec![words]))
-        );
+        let pipe = ["out/pipe".to_owned()];
+        let missing = Err(SealError::Missing(pipe.to_vec()));
+        assert_eq!(seal(dir.path(), &pipe, &[], &Known::new()), missing);
         let sealed = seal(dir.path(), &["out".to_owned()], &[], &Known::new()).unwrap();
         let paths: Vec<&str> = sealed.iter().map(|f| f.path.as_str()).collect();
         let all = ["out/a.txt", "out/c.bin", "out/dangling", "out/deep/b.txt", "out/folder"];
         assert_eq!(paths, all);
         assert_eq!(sealed[2].sha256, Sha::of(b"nowhere"));
-    }
-
-    /// Lost: a person would look for a file that is there, only not as one that can be recorded.
-    #[test]
-    fn what_is_there_in_place_of_an_artifact_is_named() {
-        let dir = project();
-        std::fs::create_dir_all(dir.path().join("empty/deep")).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("sock")).unwrap();
-        for (pattern, word) in [
-            ("empty", "is a folder without files"),
-            ("empty/", "is a folder without files"),
-            ("sock", "is not a file"),
-        ] {
-            let patterns = [pattern.to_owned(), "none".to_owned()];
-            let Err(SealError::Unfit(words)) = seal(dir.path(), &patterns, &[], &Known::new())
-            else {
-                panic!("{pattern}");
-            };
-            assert!(words[0].contains(word), "{words:?}");
-            assert_eq!(words[1], "artifact none is missing");
-        }
     }
 
     #[test]

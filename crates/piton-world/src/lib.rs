@@ -80,14 +80,16 @@ pub struct RealWorld {
     root: PathBuf,
     run_dir: PathBuf,
     run_id: String,
-    notify: Option<Command>,
+    /// The person's notify command.
+    pub notify: Option<Command>,
     /// What Piton writes in the project itself: no glob means it.
-    own: Vec<PathBuf>,
+    pub own: Vec<PathBuf>,
     /// The protocol that the run follows.
-    protocol: Option<&'static dyn Protocol>,
-    /// The plan beside which boxes are looked for that people tick.
-    ticked_plan: Option<String>,
-    signals: Option<Signals>,
+    pub protocol: Option<&'static dyn Protocol>,
+    /// The plan beside which boxes are looked for that people tick; nothing if they do not count.
+    pub ticked_plan: Option<String>,
+    /// Lets signals reach the driver.
+    pub signals: Option<Signals>,
     keeper: keeper::Connection,
     running: Running,
     /// A moment on the clock that stops while the machine sleeps.
@@ -100,9 +102,9 @@ pub struct RealWorld {
     came: Vec<i32>,
     hasher: hashing::Hasher,
     /// Worktrees and snapshots, where there is a repository.
-    workspaces: Option<workspaces::GitWorkspaces>,
+    pub workspaces: Option<workspaces::GitWorkspaces>,
     /// The files of the run's protocol, where it keeps some.
-    views: Option<views::Writer>,
+    pub views: Option<views::Writer>,
 }
 
 impl RealWorld {
@@ -138,60 +140,9 @@ impl RealWorld {
         }
     }
 
-    /// Sets the person's notify command.
-    #[must_use]
-    pub fn with_notify(mut self, notify: Option<Command>) -> Self {
-        self.notify = notify;
-        self
-    }
-
-    /// Says what Piton writes itself, from the root.
-    #[must_use]
-    pub fn with_own(mut self, own: &[String]) -> Self {
-        self.own = own.iter().map(|path| self.root.join(path)).collect();
-        self
-    }
-
-    /// Says which protocol the run follows.
-    #[must_use]
-    pub fn with_protocol(mut self, protocol: &'static dyn Protocol) -> Self {
-        self.protocol = Some(protocol);
-        self
-    }
-
-    /// Lets the boxes count that people tick in the protocol's files of a plan.
-    #[must_use]
-    pub fn with_ticks(mut self, plan_path: &str) -> Self {
-        self.ticked_plan = Some(plan_path.to_owned());
-        self
-    }
-
     /// Says which programs steps may leave running.
-    #[must_use]
-    pub fn with_keep(mut self, plan: &Plan) -> Self {
+    pub fn keep(&mut self, plan: &Plan) {
         self.keeper.keep = kept(plan);
-        self
-    }
-
-    /// Gives it a repository to work with.
-    #[must_use]
-    pub fn with_workspaces(mut self, workspaces: Option<workspaces::GitWorkspaces>) -> Self {
-        self.workspaces = workspaces;
-        self
-    }
-
-    /// Gives it the files of the run's protocol.
-    #[must_use]
-    pub fn with_views(mut self, views: Option<views::Writer>) -> Self {
-        self.views = views;
-        self
-    }
-
-    /// Lets signals reach the driver.
-    #[must_use]
-    pub fn with_signals(mut self, signals: Signals) -> Self {
-        self.signals = Some(signals);
-        self
     }
 
     /// Where running steps write, for a live picture.

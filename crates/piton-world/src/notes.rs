@@ -31,11 +31,6 @@ pub(crate) fn base_lacks(base: &str, lane: &LanePath) -> String {
     )
 }
 
-pub(crate) fn base_is_behind_upstream(base: &str, commits: u64) -> String {
-    let word = if commits == 1 { "commit" } else { "commits" };
-    format!("{base} is {commits} {word} behind its upstream, as last fetched")
-}
-
 pub(crate) fn not_seeded(list: &str) -> String {
     format!("it starts without these of your uncommitted files, or as they are committed: {list}")
 }
@@ -44,12 +39,8 @@ pub(crate) fn branch_of_run(branch: &str, run: &str) -> String {
     format!("{branch} is a branch of run {run}")
 }
 
-pub(crate) fn branch_above(branch: &str, above: &str) -> String {
-    format!("there is a branch {above}, so no branch can be called {branch}")
-}
-
 pub(crate) fn foreign_branch(branch: &str) -> String {
-    format!("the branch {branch} was not created by piton")
+    format!("the branch {branch}, or one above it, was not created by piton")
 }
 
 /// How the worktree of a lane was created: why its branch has another name, whether it existed, where

@@ -42,7 +42,7 @@ use piton_engine::world::{
 use piton_protocols::Protocol;
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Rules, Taker, Workspace};
-use piton_workspace::worktree::{Files, Spec};
+use piton_workspace::worktree::Spec;
 use piton_workspace::{Project, checks};
 
 use degraded::with_commit_tree;
@@ -213,11 +213,7 @@ fn refused_or<T>(done: Result<T, Error>, refused: impl FnOnce(Refusal) -> T) -> 
 
 impl Workspaces for GitWorkspaces {
     fn fence(&mut self, epoch: u64) -> Result<()> {
-        if self.epoch != epoch {
-            self.fence = None;
-        }
-        self.epoch = epoch;
-        self.run_lock.take_over(epoch)?;
+        self.take_over(epoch)?;
         // Where nobody drove this run before, the fence is raised with the first ref.
         if epoch != FIRST_EPOCH {
             // A driver that is stopped while it raises the fence would keep its successor from removing
@@ -420,9 +416,6 @@ fn spec(run_id: &str, lane: &LanePath, work: &LaneWork, start: &str, copy: &[Str
 fn branch_head(root: &Path, branch: &str) -> Option<String> {
     refs::value(root, &format!("refs/heads/{branch}"))
 }
-
-/// The files of a worktree stay as they are while its branch moves.
-const STAY: Files = Files::Stay;
 
 fn ready(lane: &LanePath, dir: &Path, branch: &str, head: String) -> LaneReady {
     LaneReady {

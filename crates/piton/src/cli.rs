@@ -166,22 +166,6 @@ pub struct DriveArgs {
     pub no_next: bool,
 }
 
-impl DriveArgs {
-    /// Splits a lane that is named `PHASE/LANE`; fails with `--phase` if that is another phase.
-    pub fn split_lane(&mut self) -> Result<(), String> {
-        let Some((phase, lane)) = self.lane.as_deref().and_then(|l| l.split_once('/')) else {
-            return Ok(());
-        };
-        let (phase, lane) = (phase.to_owned(), lane.to_owned());
-        match &self.phase {
-            Some(other) if *other != phase => return Err(other.clone()),
-            _ => {}
-        }
-        (self.phase, self.lane) = (Some(phase), Some(lane));
-        Ok(())
-    }
-}
-
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {

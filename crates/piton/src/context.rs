@@ -14,7 +14,7 @@ use piton_formats::diagnostic::Diagnostic;
 use piton_formats::settings::Settings;
 use piton_formats::sink;
 use piton_formats::template::quote_for_shell;
-use piton_ledger::{Ledger, Liveness, Open, Owner, RunRow, owner_liveness};
+use piton_ledger::{Liveness, Open, Owner, RunRow, owner_liveness};
 use piton_protocols::{Protocol, Table, find};
 use piton_view::run::Driver;
 use piton_view::{RunView, Seen};
@@ -30,11 +30,6 @@ use piton_world::read;
 pub const SETTINGS_FILE: &str = "piton.toml";
 /// Most bytes that settings may have: far more than all of them with a word on each.
 const SETTINGS_BYTES_MAX: usize = 1 << 20;
-
-/// Opens the ledger of a project: every command does so here. Its address is the state folder.
-pub fn open_ledger(state_dir: &Path, mode: Open) -> piton_ledger::Result<Box<dyn Ledger>> {
-    piton_ledger::open(state_dir, mode)
-}
 
 /// What a command works with.
 pub struct Context {
@@ -194,7 +189,7 @@ impl Context {
 
     /// Opens the ledger for reading; an error where there is none.
     pub fn read_store(&self) -> Result<Store> {
-        match open_ledger(&self.project.state_dir, Open::ReadOnly) {
+        match piton_ledger::open(&self.project.state_dir, Open::ReadOnly) {
             Err(error @ piton_ledger::Error::NoLedger { .. }) => {
                 Err(self.lost_ledger().unwrap_or_else(|| error.into()))
             }
@@ -214,7 +209,7 @@ impl Context {
                 CommandError::new(Kind::Blocked, "directory", message).hint("rename the folder")
             );
         }
-        let ledger = open_ledger(&self.project.state_dir, Open::ReadWrite)?;
+        let ledger = piton_ledger::open(&self.project.state_dir, Open::ReadWrite)?;
         self.hide_state();
         Ok(Store::new(ledger))
     }

@@ -72,9 +72,10 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let root = root_of(context, state);
     let (run_dir, inherited) = (context.run_dir(&run_id), &environment().inherited);
-    RealWorld::new(&context.project, &root, run_dir, &run_id, TERMINAL, inherited)
-        .with_notify(context.settings.notify.clone())
-        .with_own(&own_paths(context, state))
+    let mut world = RealWorld::new(&context.project, &root, run_dir, &run_id, TERMINAL, inherited);
+    world.notify.clone_from(&context.settings.notify);
+    world.own = own_paths(context, state).iter().map(|path| root.join(path)).collect();
+    world
 }
 
 /// What Piton writes in a project itself, from its root: its state where there is no git, the
@@ -157,16 +158,14 @@ pub fn drive(
     if let Some(writer) = writer.as_mut().filter(|_| leased.loaded.seq > 0) {
         bring_up(store, &leased.loaded, &leased.plan, writer)?;
     }
-    let mut world = world(context, state)
-        .with_signals(signals)
-        .with_keep(&leased.live)
-        .with_workspaces(workspaces)
-        .with_protocol(followed(context, state))
-        .with_views(writer);
+    let mut world = world(context, state);
+    world.keep(&leased.live);
+    world.protocol = Some(followed(context, state));
+    (world.signals, world.workspaces, world.views) = (Some(signals), workspaces, writer);
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
     if matches!(leased.drive, Drive::Run(_)) || leased.loaded.state.driven {
         context.protocol(state, &state.protocol.id)?;
-        world = world.with_ticks(&state.plan_path);
+        world.ticked_plan = Some(state.plan_path.clone());
     }
     if args.keep_going || state.keep_going {
         leased.plan.on_failure = OnFailure::Continue;
@@ -264,12 +263,16 @@ fn live(
 
 /// Takes a lane that was named as `PHASE/LANE` apart.
 pub fn split_lane(args: &mut DriveArgs) -> Result<()> {
-    let named = args.lane.clone().unwrap_or_default();
-    args.split_lane().map_err(|phase| {
-        let message = format!("lane `{named}` is not in phase `{phase}`");
-        CommandError::usage("no-step", message)
-            .hint("leave out `--phase`: the lane includes its phase")
-    })
+    let Some((phase, lane)) = args.lane.as_deref().and_then(|lane| lane.split_once('/')) else {
+        return Ok(());
+    };
+    if let Some(other) = args.phase.as_ref().filter(|other| *other != phase) {
+        let message = format!("lane `{phase}/{lane}` is not in phase `{other}`");
+        return Err(CommandError::usage("no-step", message)
+            .hint("leave out `--phase`: the lane includes its phase"));
+    }
+    (args.phase, args.lane) = (Some(phase.to_owned()), Some(lane.to_owned()));
+    Ok(())
 }
 
 /// Refuses a selection that selects nothing: a mistyped name must not look like finished work.

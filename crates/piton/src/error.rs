@@ -119,6 +119,16 @@ impl CommandError {
         error.hint(first).hint(remedy![Words "take it over with "].and(take))
     }
 
+    /// What to do about a driver that is stopped.
+    pub fn wake(Owner { pid, .. }: &Owner, run: &str) -> Remedy {
+        remedy![
+            Words "let it continue with ",
+            Shell "kill -CONT {pid}",
+            Words ", or replace it with ",
+            Piton "resume {run} --takeover",
+        ]
+    }
+
     fn taken_over(message: String) -> Self {
         Self::new(Kind::Driven, "run-taken-over", message)
             .hint(remedy![Words "nothing more was done here; watch the run with ", Piton "attach"])

@@ -17,7 +17,7 @@ use common::{Output, PITON, Project};
 use piton_core::Event;
 
 /// Where commands with names or paths in them are worded, and what shows that they work.
-const SHOWN: [(&str, &str, fn()); 14] = [
+const SHOWN: [(&str, &str, fn()); 13] = [
     ("piton-core/src/refusals.rs", "rebase", a_conflict),
     ("piton-workspace/src/refusals.rs", "", a_merge_under_way),
     ("piton-workspace/src/refusals.rs", "config", a_repository_of_somebody_else),
@@ -25,7 +25,6 @@ const SHOWN: [(&str, &str, fn()); 14] = [
     ("piton-workspace/src/checks/repository.rs", "config", a_remote_that_gets_everything),
     ("piton-workspace/src/merge/sides.rs", "show", a_conflict_of_binary_files),
     ("piton-workspace/src/worktree/error.rs", "worktree", a_locked_worktree),
-    ("piton/src/commands/doctor/snapshots.rs", "fetch", snapshots_that_are_gone),
     ("piton/src/commands/import.rs", "branch", an_imported_base_that_is_not_here),
     ("piton-view/src/leftover.rs", "worktree", what_a_merge_elsewhere_left),
     ("piton-view/src/leftover.rs", "branch", what_a_merge_elsewhere_left),
@@ -281,20 +280,6 @@ fn a_locked_worktree() {
     let said = run(&project);
     pastes(&project, &said, "worktree unlock");
     project.piton(&["resume", "r"]).exits(0);
-}
-
-fn snapshots_that_are_gone() {
-    let project = merged(&lane("A", "exit 1"));
-    run(&project).exits(1);
-    project.git(&["clone", "-q", "--mirror", ".", "../copy"]);
-    for name in project.git(&["for-each-ref", "--format=%(refname)", "refs/piton/r"]).lines() {
-        project.git(&["update-ref", "-d", name]);
-    }
-    project.git(&["gc", "-q", "--prune=now"]);
-    let said = project.piton(&["doctor"]).exits(0);
-    let fetch = told(&said).into_iter().find(|c| c.contains("COPY")).unwrap();
-    paste(&project, &fetch.replace("COPY", "../copy")).exits(0);
-    project.piton(&["doctor"]).exits(0).says("no problems found");
 }
 
 fn an_imported_base_that_is_not_here() {

@@ -79,6 +79,20 @@ fn a_run_with_a_hole_in_its_history_is_not_gone_on_with() {
     assert_eq!(project.lines("ran.txt"), ["one"]);
 }
 
+/// Lost: one damaged run would hide where the others stand.
+#[test]
+fn a_damaged_run_does_not_hide_the_others() {
+    let project = failed_run();
+    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "s"]).exits(1);
+    let ledger = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
+    let newest = "(SELECT max(id) FROM runs)";
+    let damage = format!("DELETE FROM events WHERE seq = 4 AND run = {newest}");
+    ledger.execute_batch(&format!("DELETE FROM snapshots; {damage}")).unwrap();
+    let said = project.piton(&["status"]).exits(0).says("warning: run s cannot be read");
+    assert!(said.stdout.contains("run      r "), "{}", said.stdout);
+    project.piton(&["status", "s"]).exits(4).says("is missing");
+}
+
 /// Lost: a program would add to a run whose last events it does not understand, because a cached
 /// state stands for them.
 #[test]

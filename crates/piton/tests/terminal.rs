@@ -132,22 +132,6 @@ fn an_answer_that_comes_second_goes_on() {
     assert_eq!(project.lines("ran.txt").len(), 2);
 }
 
-/// If this fails, somebody who mends a step elsewhere leaves the person at the terminal with an
-/// answer that is refused.
-#[test]
-fn a_failed_step_that_is_seen_to_elsewhere_ends_the_question() {
-    let project = Project::with_plan(PLAN);
-    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
-    wait_until("the question", || terminal.program.stdout().contains("What now?"));
-    project.write("mended", "");
-    project.piton(&["skip", "r1", "P1/main/work", "--satisfy"]).exits(0);
-    terminal.answer("What now?", "r\r");
-    terminal.answer("Approve \"Ship it\"", "y\r");
-    let said = terminal.ends(0);
-    assert!(said.contains("P1/main/work was changed elsewhere: it is now skipped"), "{said}");
-    assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
-}
-
 /// If this fails, a failed step leaves a person at the terminal without a choice.
 #[test]
 fn a_failed_step_is_asked_about() {

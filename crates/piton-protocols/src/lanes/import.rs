@@ -62,13 +62,11 @@ fn run(id: String, records: &[Record]) -> ForeignRun {
 
 fn lane(path: LanePath, own: &[&Record]) -> ForeignLane {
     let records: Vec<StageRecord> = own.iter().filter_map(|record| recorded(record)).collect();
-    let mut tests = own.iter().filter_map(|r| r.text("test_command"));
     ForeignLane {
         path,
         stand: stand(&records),
         has_unknown: records.len() < own.len(),
         dir: own.iter().rev().find_map(|r| r.text("worktree_path")).filter(|d| !d.is_empty()),
-        test: tests.find(|test| !test.is_empty()),
         pull_request: records.iter().find_map(|r| url_in(&r.notes)),
         failures: failures(&records),
         retries: retries(&records),

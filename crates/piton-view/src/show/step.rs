@@ -262,34 +262,3 @@ impl Attempt {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use piton_core::event::StepRetried;
-
-    use super::*;
-    use crate::fixture;
-
-    #[test]
-    fn each_attempt_is_told_with_its_outcome() {
-        let failed = Outcome::Failed {
-            class: Class::Test,
-            error: "exit 1".to_owned(),
-            lines: vec!["\u{1b}[31mboom".to_owned()],
-            budget: None,
-            next: Next::Fail,
-        };
-        let mut all = Vec::new();
-        take(&mut all, Timestamp(0), &fixture::start("build", 1));
-        take(&mut all, Timestamp(3200), &fixture::finish("build", failed));
-        let (step, by) = (StepPath::new("P1", "A", "build"), "ann".to_owned());
-        take(&mut all, Timestamp(5000), &Event::StepRetried(StepRetried { step, by }));
-        let mut out = String::new();
-        for one in &all {
-            one.tell(&mut out);
-        }
-        assert!(out.contains("attempt 1: failed, exit 1, 3.2s\n"), "{out}");
-        assert!(out.contains("  test: exit 1\n  | boom\n"), "{out}");
-        assert!(out.contains("further attempts by ann"), "{out}");
-    }
-}

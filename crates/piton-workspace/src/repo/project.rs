@@ -88,15 +88,6 @@ impl Project {
         Ok(within.next().map_or(project, Self::without_git))
     }
 
-    /// Ledgers of this project beside the one in use: of the time before there was git, as a rule.
-    pub fn other_ledgers(&self) -> Vec<PathBuf> {
-        let own = self.state_dir.join(LEDGER);
-        let all = self.common_dir.iter().flat_map(|common| {
-            [common.join(IN_GIT).join(LEDGER), self.root.join(STATE).join(LEDGER)]
-        });
-        all.filter(|ledger| *ledger != own && ledger.is_file()).collect()
-    }
-
     /// Whether the state lies in the work tree, where git can see it.
     pub fn keeps_state_in_tree(&self) -> bool {
         self.state_dir.ends_with(STATE)
@@ -291,10 +282,9 @@ mod tests {
             assert_eq!(found.state_dir.canonicalize().unwrap(), before.canonicalize().unwrap());
             assert_eq!(Project::discover_cached(dir).unwrap(), Project::discover(dir).unwrap());
         }
-        assert_eq!(Project::discover(&root).unwrap().other_ledgers(), Vec::<PathBuf>::new());
         let within = ledger(root.join(".git").join(IN_GIT));
         let found = Project::for_person(&below).unwrap();
-        assert_eq!((&found.state_dir, found.other_ledgers()), (&within, vec![before.join(LEDGER)]));
+        assert_eq!(found.state_dir, within);
         // A folder that was a project of its own stays one, as long as the repository has no state.
         fs::remove_dir_all(&within).unwrap();
         fs::remove_dir_all(&before).unwrap();

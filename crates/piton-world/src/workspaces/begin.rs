@@ -71,7 +71,7 @@ impl GitWorkspaces {
         }
         let (dir, branch) = self.place_of(lane);
         let unseen = snapshot.as_ref().and_then(|seed| not_seeded(&self.root, seed));
-        let notes = [unseen, lacking.or_else(|| self.behind(&base.branch))];
+        let notes = [unseen, lacking];
         Ok(Begin::Ready(Box::new(LaneBegun {
             lane: lane.clone(),
             isolation: rules.isolation,
@@ -88,17 +88,6 @@ impl GitWorkspaces {
     pub fn place_of(&self, lane: &LanePath) -> (PathBuf, String) {
         let Names { branch, folder } = self.options.protocol.names(lane, None);
         (self.root.join(&self.options.worktrees).join(folder), branch)
-    }
-
-    /// Why a lane that begins for the first time could not have a worktree now.
-    pub fn refuses_worktrees(&mut self) -> Option<Refusal> {
-        let wanted = self.options.base.clone();
-        let base = match self.usual_base(wanted.as_deref()) {
-            Ok(base) => base,
-            Err(found) => return Some(found),
-        };
-        let found = self.clean(base.worktree.as_deref()?).err()?;
-        (found.code != "dirty" || !self.options.seed_dirty).then_some(found)
     }
 
     /// Checks that a work tree has no uncommitted changes except in Piton's own files.
@@ -189,18 +178,6 @@ impl GitWorkspaces {
         self.options.base.clone().or_else(before)
     }
 
-    /// Says how far base is behind what was last fetched.
-    fn behind(&self, branch: &str) -> Option<String> {
-        let common = Project::discover_cached(&self.root).ok()?.common_dir?;
-        let config = std::fs::read_to_string(common.join("config")).ok()?;
-        // Most have no upstream, and this runs for every lane.
-        if !config.contains("[branch ") && !config.contains("[include") {
-            return None;
-        }
-        let count = history::behind_upstream(&self.root, branch).filter(|count| *count > 0)?;
-        Some(notes::base_is_behind_upstream(branch, count))
-    }
-
     pub(super) fn make_worktree(
         &mut self,
         lane: &LanePath,
@@ -234,13 +211,8 @@ impl GitWorkspaces {
 
     /// Why a lane can't have the branch of its name.
     fn why_taken(&self, branch: &str) -> String {
-        if let Some(run) = refs::run_of_branch(&self.root, branch) {
-            return notes::branch_of_run(branch, &run);
-        }
-        // A branch can't have the name of a folder that has other branches.
-        let above = branch.match_indices('/').map(|(at, _)| &branch[..at]);
-        match above.into_iter().find(|name| branch_head(&self.root, name).is_some()) {
-            Some(above) => notes::branch_above(branch, above),
+        match refs::run_of_branch(&self.root, branch) {
+            Some(run) => notes::branch_of_run(branch, &run),
             None => notes::foreign_branch(branch),
         }
     }

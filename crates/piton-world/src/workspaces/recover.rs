@@ -16,7 +16,7 @@ use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, objects, refs, restore};
 
 use super::error::{Error, Result};
-use super::{GitWorkspaces, STAY, branch_head, names, spec};
+use super::{GitWorkspaces, branch_head, names, spec};
 use crate::{notes, refusals};
 
 impl GitWorkspaces {
@@ -93,7 +93,7 @@ impl GitWorkspaces {
         let added = self.find_worktree(lane, work)?;
         if lost {
             let at = work.committed().map_or(&added.head, |c| &c.commit);
-            worktree::move_to(Path::new(&work.dir), at, STAY, &fence)?;
+            worktree::move_to(Path::new(&work.dir), at, Files::Stay, &fence)?;
             return Ok(Some(notes::branch_recreated(lane, &work.branch, at)));
         }
         Ok(None)

@@ -16,13 +16,13 @@ use piton_workspace::missed::large;
 use piton_workspace::refs::{self, Transaction};
 use piton_workspace::restore::{self, Change, Kept, KeptWhy, Scope};
 use piton_workspace::snapshot;
-use piton_workspace::worktree::{self, Identity};
+use piton_workspace::worktree::{self, Files, Identity};
 use piton_workspace::{Project, history, objects};
 
 use super::error::{Error, Result};
 use super::restore::{refuse_blocked, refuse_large};
 use super::snapshots::{recorded, with_head};
-use super::{GitWorkspaces, STAY, names};
+use super::{GitWorkspaces, names};
 use crate::{now, refusals};
 
 /// What a rewind would do to a work tree.
@@ -360,7 +360,7 @@ impl GitWorkspaces {
         let note = self.restore_for_attempt(lane, dir, (to, tree.unwrap_or(&all)), at)?;
         let Some(head) = head else { return Ok(note) };
         let fence = self.fenced()?;
-        worktree::move_to(Path::new(dir), head, STAY, &fence)?;
+        worktree::move_to(Path::new(dir), head, Files::Stay, &fence)?;
         Ok(note)
     }
 
@@ -382,7 +382,7 @@ impl GitWorkspaces {
             if let Some(from) = workspace.head_from.as_deref() {
                 self.keep_commits(from, head)?;
             }
-            worktree::move_to(dir, head, STAY, &fence)?;
+            worktree::move_to(dir, head, Files::Stay, &fence)?;
         }
         let mut keep = keep.to_vec();
         keep.extend(self.newcomers(workspace)?);

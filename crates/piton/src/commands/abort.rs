@@ -7,9 +7,10 @@ use piton_core::request::{Reply, Request};
 use piton_core::{Status, remedy};
 use piton_engine::store::Asked;
 use piton_engine::{Drive, Store};
-use piton_ledger::{Lease, RunRow, owner_liveness};
+use piton_ledger::{RunRow, owner_liveness};
 use piton_view::answers::Ended;
 
+use super::request::unfinished;
 use super::resume::{acquire, by_resume};
 use crate::cli::AbortArgs;
 use crate::context::{Context, now};
@@ -19,26 +20,19 @@ use crate::ui;
 
 /// Steps get their grace before they are killed; the driver answers after that.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// How long a driver may stand still before it is not waited for: a person who stopped it by mistake
-/// lets it go on, and else it never answers.
-const STOPPED_WAIT: Duration = Duration::from_secs(3);
 /// Pause between two looks at the answer.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Ends a run.
 pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
-    let unfinished = |r: &RunRow| match r.status.as_str() {
-        "complete" | "archived" | "cancelled" => false,
-        // What was ended may still be ended for good.
-        "aborted" => args.cancel,
-        _ => true,
-    };
-    let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    // What was ended may still be ended for good.
+    let open = |r: &RunRow| unfinished(r) && (args.cancel || r.status != Status::Aborted.as_str());
+    let row = Context::pick(&mut store, args.run.as_deref(), open, "unfinished run")?;
     let loaded = store.load_row(row.clone())?;
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
-    super::request::refuse_inside(context, &mut store, &loaded)?;
+    super::request::refuse_inside(context, &loaded)?;
     if !Context::driver_lives(&row) && forget_unbegun(&mut store, &row.run_id)? {
         said(context, &row.run_id, "removed the run, which had not started");
         return Ok(());
@@ -81,14 +75,9 @@ fn ask_driver(
         alive: &owner_liveness,
     };
     let id = store.post(&row.run_id, &asked)?;
-    let mut moved = Instant::now();
+    let stopped = || row.owner.as_ref().map(|l| &l.owner).filter(|owner| owner.is_stopped());
     let deadline = Instant::now() + ANSWER_WAIT;
-    while Instant::now() < deadline {
-        if !row.owner.as_ref().is_some_and(|lease| lease.owner.is_stopped()) {
-            moved = Instant::now();
-        } else if moved.elapsed() > STOPPED_WAIT {
-            break;
-        }
+    while Instant::now() < deadline && stopped().is_none() {
         let row = store.ledger().run(&row.run_id)?.ok_or(piton_ledger::Error::NoRun)?;
         if !Context::driver_lives(&row) && !store.load(&row.run_id)?.state.running().is_empty() {
             // It died over steps that may still run: they are ended first.
@@ -105,25 +94,27 @@ fn ask_driver(
             None => std::thread::sleep(PAUSE),
         }
     }
-    let stopped = row.owner.as_ref().filter(|lease| lease.owner.is_stopped());
     let run = &row.run_id;
-    let why = match stopped {
-        Some(Lease { owner, .. }) => format!("{owner} is stopped and does not answer"),
-        None => format!("the driver of {run} did not answer yet"),
-    };
-    let error = CommandError::failed("no-answer", why).hint(remedy![
+    let stays = remedy![
         Words "the request stays in its inbox; ",
         Piton "status {run}",
         Words " shows what comes of it",
-    ]);
-    let wake = stopped.map(|lease| lease.owner.pid);
-    let wake = wake.map(|pid| remedy![Words "let it continue with ", Shell "kill -CONT {pid}"]);
-    let take = remedy![
-        Words "replace it with ",
-        Piton "resume {run} --takeover",
-        Words ", which carries out the request",
     ];
-    Err(wake.into_iter().chain([take]).fold(error, CommandError::hint))
+    Err(match stopped() {
+        Some(owner) => {
+            let why = format!("{owner} is stopped and does not answer");
+            CommandError::failed("no-answer", why).hint(stays).hint(CommandError::wake(owner, run))
+        }
+        None => {
+            CommandError::failed("no-answer", format!("the driver of {run} did not answer yet"))
+                .hint(stays)
+                .hint(remedy![
+                    Words "replace it with ",
+                    Piton "resume {run} --takeover",
+                    Words ", which carries out the request",
+                ])
+        }
+    })
 }
 
 /// Ends a run that nobody drives, its steps first.

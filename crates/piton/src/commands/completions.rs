@@ -33,17 +33,3 @@ fn offered() -> clap::Command {
     let commands: Vec<_> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
     clap::Command::new("piton").args(full.get_arguments().cloned()).subcommands(commands)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shell_gets_the_commands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = script(shell);
-            assert!(!script.contains("__keeper"), "{shell:?}");
-            assert!(script.contains("resume") && script.contains("takeover"), "{shell:?}");
-        }
-    }
-}

@@ -8,9 +8,7 @@
 mod anew;
 mod checks;
 mod restored;
-mod snapshots;
 
-use piton_core::shell::quoted;
 use piton_view::answers::{Answer, Finding, Findings, Health};
 use piton_view::text::count;
 
@@ -66,7 +64,9 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
             return Err(context.lost_ledger().unwrap_or_else(|| error.into()));
         }
         Err(piton_ledger::Error::File { path, source, .. }) if path.parent() == to.parent() => {
-            return Err(unwritable(to, &source));
+            let message = format!("cannot write {}: {source}", to.display());
+            return Err(CommandError::usage("backup-folder", message)
+                .hint("name a file in a folder that exists and that you can write to"));
         }
         done => done?,
     }
@@ -76,20 +76,6 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
         ui::say(format!("copied the ledger to {}", to.display()));
     }
     Ok(())
-}
-
-/// Why no copy can be made in a folder, and what to do about it.
-fn unwritable(to: &std::path::Path, why: &std::io::Error) -> CommandError {
-    let folder = to.parent().unwrap_or(to);
-    let (shown, typed) = (folder.display(), quoted(&folder.to_string_lossy()));
-    if !folder.exists() {
-        let message = format!("the folder {shown} does not exist");
-        return CommandError::usage("backup-folder", message).hint(format!(
-            "create it with `mkdir -p {typed}`, or name a file in an existing folder"
-        ));
-    }
-    CommandError::usage("backup-folder", format!("cannot write {}: {why}", to.display()))
-        .hint("name a file in a folder that you can write to")
 }
 
 fn report(context: &Context, findings: &[Finding]) {

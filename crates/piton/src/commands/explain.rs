@@ -125,11 +125,4 @@ mod tests {
             "`piton explain` lists all codes"
         );
     }
-
-    #[test]
-    fn codes_are_found_over_line_breaks() {
-        let source =
-            "CommandError::new(\n Kind::Interrupted(2),\n \"a-b\", x); Self::usage(\"c\", y)";
-        assert_eq!(codes(source), ["a-b".to_owned(), "c".to_owned()].into());
-    }
 }

@@ -7,7 +7,6 @@
 mod repository;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,10 +23,10 @@ use piton_view::gc::{Chaff, Gone, Run};
 use piton_view::text::count;
 use piton_workspace::refs::{self, Ref};
 
-use super::{leftovers, request};
+use super::{leftovers, request, rewind};
 use crate::cli::GcArgs;
 use crate::context::{Context, now};
-use crate::error::{CommandError, Kind, Result};
+use crate::error::{CommandError, Result};
 use crate::ui;
 pub use repository::{is_clean, standing, starting_with};
 
@@ -146,10 +145,7 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     // Base contains them, so nothing is lost; before their run goes, which knows whose they are.
     leftovers::remove(context, &doomed.gone.branches);
     if !doomed.gone.is_empty() {
-        if !context.yes && !confirmed(context, args)? {
-            ui::say("nothing was deleted");
-            return Ok(());
-        }
+        rewind::confirm(context, "Delete these for good?")?;
         execute(context, &mut store, &mut doomed)?;
     }
     sweep_plans(&mut store);
@@ -267,31 +263,6 @@ fn print(gone: &Gone, all: usize) {
         runs => format!("{} to delete", count(runs, "run")),
     };
     ui::say_as_is(&format!("{stays}{deletes}, {kept} kept"));
-}
-
-fn confirmed(context: &Context, args: &GcArgs) -> Result<bool> {
-    if !context.interactive {
-        let message = "nothing was deleted: deleting is final, and there is no terminal to ask on";
-        let same = typed(args);
-        return Err(CommandError::new(Kind::Waiting, "needs-yes", message).hint(remedy![
-            Piton "{same} --yes",
-            Words " deletes them, ",
-            Piton "{same} --dry-run",
-            Words " only shows them",
-        ]));
-    }
-    Ok(ui::confirms("Delete these for good?") == Some(true))
-}
-
-/// The command as it was given, without what answers its question.
-fn typed(args: &GcArgs) -> String {
-    let mut line = "gc".to_owned();
-    for (option, value) in [("--keep-runs", args.keep_runs), ("--keep-days", args.keep_days)] {
-        if let Some(value) = value {
-            let _ = write!(line, " {option} {value}");
-        }
-    }
-    line
 }
 
 /// Deletes; what is left of the plan is what went.

@@ -14,7 +14,6 @@ use piton_core::{Event, LanePath, RunState, Status, apply, remedy};
 use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_engine::world::Workspaces as _;
-use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
 use piton_protocols::Protocol;
 use piton_protocols::import::{ForeignLane, ForeignRun};
@@ -24,6 +23,7 @@ use piton_workspace::Project;
 use piton_workspace::refs::{self, Fence};
 
 use super::inspect::FILE_BYTES_MAX;
+use super::request::is_given_up;
 use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
 use crate::drive;
@@ -49,9 +49,9 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
     refuse_known(&mut store, args, &wanted.id)?;
     let base = base_of(context, args, &wanted)?;
     let run_id = free_id(&mut store, &wanted.id)?;
-    let (plan, mut remarks) = plan::find(context, args, &run_id, (protocol, &wanted))?;
+    let plan = plan::find(context, args, protocol, &wanted)?;
     let (row, lease) = create(context, &mut store, &plan, &run_id)?;
-    remarks.extend(left_out(&wanted, &plan));
+    let remarks = Vec::from_iter(left_out(&wanted, &plan));
     let taken = take_over(context, &mut store, &plan, (&row, &lease), (wanted.lanes, base));
     let taken = match taken {
         Ok(taken) => taken,
@@ -62,7 +62,7 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
             return Err(error);
         }
     };
-    report(context, args, (&run_id, &plan), &taken, &remarks);
+    report(context, (&run_id, &plan), &taken, &remarks);
     Ok(())
 }
 
@@ -128,13 +128,10 @@ fn no_run(args: &ImportArgs, why: &str) -> CommandError {
 
 /// The run here that has the records of a run of the file already, unless it was given up.
 fn known_as(store: &mut Store, id: &str) -> Result<Option<RunRow>> {
-    let gone = |row: &RunRow| {
-        [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == row.status)
-    };
     let Some(safe) = safe_id(id) else { return Ok(None) };
     for number in 1..=SAME_ID_MAX {
         match store.ledger().run(&numbered(&safe, number))? {
-            Some(row) if gone(&row) => {}
+            Some(row) if is_given_up(&row) => {}
             found => return Ok(found),
         }
     }
@@ -307,7 +304,6 @@ fn left_out(run: &ForeignRun, plan: &PlanFile) -> Option<String> {
 
 fn report(
     context: &Context,
-    args: &ImportArgs,
     (run_id, plan): (&str, &PlanFile),
     taken: &[Taken],
     remarks: &[String],
@@ -320,20 +316,7 @@ fn report(
     for remark in remarks {
         ui::say(format!("note: {}", sanitize(remark)));
     }
-    let is_stuck = |lane: &&Taken| lane.goes_on == lane::STUCK;
-    let stuck = taken.iter().filter(is_stuck).count();
-    let file = quote_for_shell(&args.file.display().to_string());
     let piton = |command: String| ui::place().piton(command);
-    let resume = piton(format!("resume {run_id}"));
-    let cancel = piton(format!("abort {run_id} --cancel"));
-    let over = format!("{cancel} && {}", piton(format!("import {file} --plan PLAN")));
-    let next = match stuck {
-        0 => vec![resume, piton(format!("rollback {run_id} --dry-run"))],
-        all if all == taken.len() => vec![over],
-        _ => vec![resume, over],
-    };
-    for (index, command) in next.iter().enumerate() {
-        let word = if index == 0 { "next" } else { "  or" };
-        ui::say_as_is(&format!("{word}: {command}"));
-    }
+    ui::say_as_is(&format!("next: {}", piton(format!("resume {run_id}"))));
+    ui::say_as_is(&format!("  or: {}", piton(format!("rollback {run_id} --dry-run"))));
 }

@@ -3,11 +3,11 @@
 use piton_core::RunState;
 use piton_core::event::Verdict;
 use piton_core::request::{self, Request};
-use piton_core::state::Progress;
 use piton_engine::store::Asked;
 use piton_engine::{Ending, Store};
 use piton_ledger::owner_liveness;
 
+use super::request::names;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
@@ -36,9 +36,7 @@ pub fn questions(
     let goes_on = match ending.verdict {
         Verdict::Waiting => ask_gates(context, store, run_id, &ending.state, &mut stopped),
         // Whoever answers everything beforehand decides about a failure later.
-        Verdict::Failed if !context.yes => {
-            ask_failures(context, store, run_id, &ending.state, &mut stopped)
-        }
+        Verdict::Failed if !context.yes => ask_failures(store, run_id, &ending.state, &mut stopped),
         _ => Ok(false),
     };
     match signal {
@@ -56,7 +54,7 @@ fn ask_gates(
 ) -> Result<bool> {
     // A step that made itself a terminal is no person.
     let loaded = store.load(run_id)?;
-    if super::request::refuse_inside(context, store, &loaded).is_err() {
+    if super::request::refuse_inside(context, &loaded).is_err() {
         return Ok(false);
     }
     let mut watch = context.read_store()?;
@@ -99,54 +97,30 @@ fn ask_gates(
 }
 
 fn ask_failures(
-    context: &Context,
     store: &mut Store,
     run_id: &str,
     state: &RunState,
     stopped: &mut dyn FnMut() -> bool,
 ) -> Result<bool> {
-    let failed: Vec<_> = state.steps().filter(|(_, s)| s.progress == Progress::Failed).collect();
-    let mut watch = context.read_store()?;
     let mut go_on = false;
-    for (path, _) in failed {
-        // What became of the step if somebody else saw to it; a run that ended is told by its refusal.
-        let mut elsewhere = || {
-            let now = watch.load(run_id).ok()?.state;
-            let step = now.step(&path).filter(|s| s.progress != Progress::Failed)?;
-            Some(step.status())
-        };
-        let mut answer = None;
-        if elsewhere().is_none() {
-            if let Some(warning) = request::skip_warning(state, &path, false) {
-                ui::say(format!("if {path} is skipped: {warning}"));
-            }
-            let question = format!("{path} failed. What now?");
-            let choices = ["retry", "skip", "abort", "later"];
-            let mut over = || stopped() || elsewhere().is_some();
-            answer = ui::ask(&question, &choices, 'l', &mut over);
+    for step in names::failed(state) {
+        if let Some(warning) = request::skip_warning(state, &step, false) {
+            ui::say(format!("if {step} is skipped: {warning}"));
         }
-        let step = path.clone();
+        let question = format!("{step} failed. What now?");
+        let answer = ui::ask(&question, &["retry", "skip", "abort", "later"], 'l', stopped);
         let request = match answer {
-            Some('r') => Some(Request::Retry { step, again: false, downstream: false }),
-            Some('s') => Some(Request::Skip { step, satisfy: false }),
-            Some('a') => Some(Request::Abort { cancel: false, message: String::new() }),
-            _ => None,
+            Some('r') => Request::Retry { step, again: false, downstream: false },
+            Some('s') => Request::Skip { step, satisfy: false },
+            Some('a') => Request::Abort { cancel: false, message: String::new() },
+            Some(_) => continue,
+            None => return Ok(false),
         };
-        let mut made = elsewhere();
-        if let (None, Some(request)) = (made, &request) {
-            match (carry_out(store, run_id, request), elsewhere()) {
-                (Err(_), Some(status)) => made = Some(status),
-                (done, _) => done?,
-            }
+        carry_out(store, run_id, &request)?;
+        if answer == Some('a') {
+            return Ok(false);
         }
-        match (made, answer) {
-            (Some(status), _) => {
-                ui::say(format!("{path} was changed elsewhere: it is now {status}"));
-                go_on = true;
-            }
-            (None, None | Some('a')) => return Ok(false),
-            (None, Some(_)) => go_on |= request.is_some(),
-        }
+        go_on = true;
     }
     Ok(go_on)
 }

@@ -57,13 +57,26 @@ pub fn open(context: &Context) -> Result<Store> {
 
 /// Whether a run may still go on, as far as its row tells.
 pub fn unfinished(row: &RunRow) -> bool {
-    !matches!(row.status.as_str(), "complete" | "cancelled" | "archived")
+    row.status != Status::Complete.as_str() && !is_given_up(row)
 }
 
-/// Refuses to decide about a run from inside one of its own steps: agents cannot approve themselves.
-pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
-    if is_marked(loaded) || below_keeper(context, store, &loaded.row.run_id)? {
-        return Err(inside(loaded));
+/// Whether a person ended a run for good or set it aside.
+pub fn is_given_up(row: &RunRow) -> bool {
+    [Status::Cancelled, Status::Archived].iter().any(|status| status.as_str() == row.status)
+}
+
+/// Refuses to decide about a run, or to drive it, from inside one of its own steps: agents cannot
+/// approve themselves, accept a changed spec or plan, or push the driver out that holds them. The
+/// environment can be changed by a step, its ancestors cannot. Another run may be driven from a step.
+pub fn refuse_inside(context: &Context, loaded: &Loaded) -> Result<()> {
+    let dir = context.run_dir(&loaded.row.run_id);
+    let same = |other: &std::path::Path| {
+        other == dir
+            || other.canonicalize().ok().is_some_and(|o| dir.canonicalize().ok() == Some(o))
+    };
+    let above = piton_process::strays::keepers_above(&[&dir]);
+    if is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d)) {
+        return Err(inside(&loaded.row.run_id));
     }
     refuse_unseen(context, loaded)
 }
@@ -104,21 +117,6 @@ pub fn refuse_moved(context: &Context, loaded: &Loaded) -> Result<()> {
 
 fn quoted(path: &std::path::Path) -> String {
     piton_formats::template::quote_for_shell(&path.to_string_lossy())
-}
-
-/// Refuses to drive a run from inside one of its own steps: it could accept a changed spec or plan
-/// for itself, or push the driver out that holds it. Another run may be driven from a step.
-pub fn refuse_own_step(context: &Context, loaded: &Loaded) -> Result<()> {
-    let dir = context.run_dir(&loaded.row.run_id);
-    let same = |other: &std::path::Path| {
-        other == dir
-            || other.canonicalize().ok().is_some_and(|o| dir.canonicalize().ok() == Some(o))
-    };
-    let above = piton_process::strays::keepers_above(&[&dir]);
-    if is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d)) {
-        return Err(inside(loaded));
-    }
-    refuse_unseen(context, loaded)
 }
 
 /// Refuses where it can't be seen whether this is a step: one can hide in a namespace of its own.
@@ -168,11 +166,7 @@ fn is_marked(loaded: &Loaded) -> bool {
     carried || piton_process::strays::from_step(&loaded.state.mark)
 }
 
-fn inside(loaded: &Loaded) -> CommandError {
-    inside_of(&loaded.row.run_id)
-}
-
-fn inside_of(run_id: &str) -> CommandError {
+fn inside(run_id: &str) -> CommandError {
     let message = format!("this is a step of run {run_id}; a step cannot decide about it");
     CommandError::new(Kind::Blocked, "inside-a-step", message)
         .hint("run the command in your own terminal")
@@ -189,20 +183,10 @@ pub fn refuse_any_step(context: &Context) -> Result<()> {
         if above.into_iter().any(|keeper| keeper.dir.as_deref() == Some(&dir))
             || header.is_some_and(|header| piton_process::strays::from_step(&header.mark))
         {
-            return Err(inside_of(&entry.file_name().to_string_lossy()));
+            return Err(inside(&entry.file_name().to_string_lossy()));
         }
     }
     Ok(())
-}
-
-/// Whether the keeper of a run is above this process: the environment can be changed by a step, its
-/// ancestors cannot.
-fn below_keeper(context: &Context, store: &mut Store, run_id: &str) -> Result<bool> {
-    let dirs: Vec<_> = store.runs()?.iter().map(|r| context.run_dir(&r.run_id)).collect();
-    let dirs: Vec<_> = dirs.iter().map(std::path::PathBuf::as_path).collect();
-    let above = piton_process::strays::keepers_above(&dirs);
-    let own = context.run_dir(run_id);
-    Ok(above.into_iter().filter_map(|a| a.dir).any(|dir| dir == own))
 }
 
 /// A person's message about a run as it may be kept: without secrets, not too long.
@@ -297,17 +281,9 @@ fn refused(context: &Context, loaded: &Loaded, error: piton_engine::Error) -> Co
 
 /// When a driver that did not answer in time will take what is in its inbox.
 fn in_inbox(row: &RunRow) -> Remedy {
-    let run = &row.run_id;
     match row.owner.as_ref().map(|lease| &lease.owner).filter(|owner| owner.is_stopped()) {
-        Some(owner) => {
-            let pid = owner.pid;
-            remedy![
-                Words "in the inbox; {owner}, which drives the run, is stopped: let it continue with ",
-                Shell "kill -CONT {pid}",
-                Words ", or replace it with ",
-                Piton "resume {run} --takeover",
-            ]
-        }
+        Some(owner) => remedy![Words "in the inbox; {owner}, which drives the run, is stopped: "]
+            .and(CommandError::wake(owner, &row.run_id)),
         None => "in the inbox; the driver takes it when it next looks there".into(),
     }
 }

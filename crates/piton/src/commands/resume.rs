@@ -64,7 +64,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
     }
-    super::request::refuse_own_step(context, &loaded)?;
+    super::request::refuse_inside(context, &loaded)?;
     if archived {
         super::run::refuse_beside(context, &mut store, &loaded)?;
         ui::say(format!("run {} was archived and is now continued", loaded.row.run_id));
@@ -200,7 +200,7 @@ fn prepare(
     if again && !args.no_next {
         drive::say_words(context, &loaded.state, Occasion::Resumed);
     }
-    if check.plan.hash() != live_hash(&loaded) {
+    if Some(check.plan.hash()) != loaded.state.plan_hash {
         store.keep_plan(&check.plan)?;
     }
     let mut opening = vec![drive::attached(context, lease, args)];
@@ -235,7 +235,8 @@ fn blocked(check: &Check, run_id: &str, args: &DriveArgs) -> CommandError {
 fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Result<()> {
     let dir = context.run_dir(&loaded.row.run_id);
     if piton_process::keeper_alive(&dir).is_some() || !scratch_folders(&dir).is_empty() {
-        let mut world = drive::world(context, &loaded.state).with_keep(plan);
+        let mut world = drive::world(context, &loaded.state);
+        world.keep(plan);
         world.attach(lease.epoch, &loaded.state.mark, &[])?;
         world.leave()?;
     }
@@ -268,10 +269,6 @@ fn retries(
     });
     let by = Context::who();
     Ok(failed.map(|step| Event::StepRetried(StepRetried { step, by: by.clone() })).collect())
-}
-
-fn live_hash(loaded: &Loaded) -> piton_core::hash::Sha {
-    loaded.state.plan_hash.clone().unwrap_or_else(|| piton_core::hash::Sha::of(b""))
 }
 
 /// Drops events about steps that the new plan no longer has.
@@ -318,7 +315,6 @@ fn compare(
         check.add("root-moved", message);
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
-    let _ = world.now();
     let protocol = context.protocol(&loaded.state, &loaded.state.protocol.id)?;
     for found in protocol.checks(&loaded.state, &|path| protocol_file(&root, path)) {
         check.add(if found.stops { "protocol-refuses" } else { "protocol-warns" }, found.message);

@@ -15,7 +15,7 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
     let (run, wanted) =
         names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
     let loaded = pick(&mut store, run, args.again)?;
-    request::refuse_inside(context, &mut store, &loaded)?;
+    request::refuse_inside(context, &loaded)?;
     let loaded = super::rewind::finish_wherever(context, &mut store, loaded)?;
     let steps = match wanted {
         Some(wanted) => vec![names::step(&loaded, wanted)?],
@@ -39,9 +39,7 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
 /// Finished work may be asked for again in a complete run too.
 fn pick(store: &mut Store, run: Option<&str>, again: bool) -> Result<Loaded> {
     let row = if again {
-        let open =
-            |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "cancelled" | "archived");
-        Context::pick(store, run, open, "run that can go on")?
+        Context::pick(store, run, |row| !request::is_given_up(row), "run that can go on")?
     } else {
         Context::pick(store, run, request::unfinished, "unfinished run")?
     };

@@ -5,17 +5,18 @@ mod plan;
 mod points;
 mod tasks;
 
-use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind, Verdict};
+use piton_core::event::{Event, RewindIntended, RewindKind, Verdict};
 use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{LanePath, RunState, Status, remedy};
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, RewindTarget};
+use piton_engine::world::Rewind;
 use piton_engine::{Drive, Ending, Store};
 use piton_view::RunView;
 
 pub use plan::Planned;
 pub use points::{is_lane, lane_and_stage, named, none, of_stage, one, points, stage_of};
 
+use super::request::is_given_up;
 use super::resume::acquire;
 use crate::context::{Context, now};
 use crate::drive;
@@ -87,8 +88,7 @@ pub fn windows(
 
 /// The run that is meant: the one named, or the newest that was not ended for good.
 pub fn pick(store: &mut Store, named: Option<&str>) -> Result<Loaded> {
-    let open = |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "archived" | "cancelled");
-    let row = Context::pick(store, named, open, "run")?;
+    let row = Context::pick(store, named, |row| !is_given_up(row), "run")?;
     Ok(store.load_row(row)?)
 }
 
@@ -156,11 +156,11 @@ pub fn drive(
     let lease = acquire(context, store, &row, takeover, by_this_command)?;
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
-    let (before, how) = (loaded.state.clone(), Drive::Rewind(Box::new(rewind)));
+    let how = Drive::Rewind(Box::new(rewind));
     let ending = drive::drive_without_steps(context, store, loaded, plan, (&lease, takeover), how)?;
     match &ending.refused {
         None => Ok(ending),
-        Some(why) => Err(not_rewound(why, &meanwhile(&before, &ending.state))),
+        Some(why) => Err(not_rewound(why)),
     }
 }
 
@@ -172,43 +172,21 @@ pub fn say_next(state: &RunState, back: &str) {
     }
 }
 
-/// What a driver did on the way to an act that it then did not carry out.
-fn meanwhile(before: &RunState, after: &RunState) -> Vec<String> {
-    let base_of = |state: &RunState, path: &LanePath| {
-        let work = state.lane(path)?.work.as_ref()?;
-        let moved = |m: &&LaneMerged| m.by == MergedBy::Queue && m.to.is_some();
-        work.merged().filter(moved).map(|_| work.base_branch.clone())
-    };
-    let mut all = Vec::new();
-    for (path, _) in after.lanes() {
-        if let (None, Some(base)) = (base_of(before, &path), base_of(after, &path)) {
-            all.push(format!("{path} was merged into {base}"));
-        }
-    }
-    let running = after.running();
-    let ended = before.running().into_iter().filter(|step| !running.contains(step));
-    all.extend(ended.map(|(step, attempt)| format!("attempt {attempt} of {step} ended")));
-    all
-}
-
-/// The failure of an act that is all or nothing; if not even that could be, it does not say so. What
-/// happened meanwhile is told.
-pub fn not_rewound(why: &Refusal, meanwhile: &[String]) -> CommandError {
+/// The failure of an act that is all or nothing; if not even that could be, it does not say so.
+pub fn not_rewound(why: &Refusal) -> CommandError {
     let cause = &why.cause;
-    let failed = |message: String| CommandError {
-        hints: why.remedies.clone(),
-        ..CommandError::failed("not-rewound", message)
+    let (message, hint) = match &*why.code {
+        piton_workspace::refusals::HALF_DONE => {
+            (cause.clone(), "fix this and run the command again: what was begun is undone first")
+        }
+        // Something else may have changed: the driver finishes a merge first.
+        "base-moved" => {
+            (format!("nothing was rolled back: {cause}"), "fix this, then run the command again")
+        }
+        _ => (format!("nothing was changed: {cause}"), "fix this, then run the command again"),
     };
-    if why.code == piton_workspace::refusals::HALF_DONE {
-        return failed(cause.clone())
-            .hint("fix this and run the command again: what was begun is undone first");
-    }
-    if !meanwhile.is_empty() {
-        return failed(format!("nothing was rolled back: {cause}"))
-            .hint(format!("this did happen: {}", meanwhile.join("; ")))
-            .hint("nothing else changed; check with `--dry-run`, then run the command again");
-    }
-    failed(format!("nothing was changed: {cause}")).hint("fix this, then run the command again")
+    let error = CommandError::failed("not-rewound", message);
+    CommandError { hints: why.remedies.clone(), ..error }.hint(hint)
 }
 
 /// How the commands that take work back take a run over.
@@ -245,9 +223,4 @@ pub fn intent(kind: RewindKind, to: &str, lanes: Vec<LanePath>) -> RewindIntende
         undoes: None,
         by: Context::who(),
     }
-}
-
-/// The target that is the project's root.
-pub fn root_target(commit: &str) -> RewindTarget {
-    RewindTarget { target: commit.to_owned(), ..RewindTarget::default() }
 }

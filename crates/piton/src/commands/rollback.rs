@@ -36,7 +36,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
-    super::request::refuse_inside(context, &mut store, &loaded)?;
+    super::request::refuse_inside(context, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
     let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     // Without snapshots there is nothing to go back to: it says why.
@@ -269,9 +269,10 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         intent.points.extend(shared.map(|path| (path, point.event)));
         let windows = rewind::windows(store, loaded, point.event)?;
         targets.push(RewindTarget {
+            target: point.commit,
             windows,
             exact: args.exact,
-            ..rewind::root_target(&point.commit)
+            ..RewindTarget::default()
         });
     }
     let order = rewind::merges(store, loaded)?;

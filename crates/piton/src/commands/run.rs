@@ -18,6 +18,7 @@ use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 use piton_protocols::protocol::Start;
 
 use self::phases::earlier_run;
+use super::request::unfinished;
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
@@ -91,14 +92,14 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     let mut aside = None;
     match earlier_run(context, &mut store, runs, &plan) {
         // A name of its own asks for another run beside a complete one, not beside one under way.
-        Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
+        Some(row) if !args.fresh && (args.run_id.is_none() || unfinished(&row)) => {
             if wants_resume(context, &mut store, &args, &row, &plan)? {
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
             }
             aside = Some(row);
         }
-        Some(row) if !is_final(&row.status) && args.fresh => aside = Some(row),
+        Some(row) if unfinished(&row) && args.fresh => aside = Some(row),
         None if args.resume => {
             return Err(CommandError::usage("no-run", "this plan has no run to resume")
                 .hint(start_with(context, &plan)));
@@ -125,7 +126,7 @@ fn start_with(context: &Context, plan: &PlanFile) -> Remedy {
 /// The plan that is meant where none is named and nothing is unfinished.
 fn plan_here(context: &Context) -> Result<Option<PathBuf>> {
     let unfinished = match context.read_store() {
-        Ok(mut store) => store.runs()?.iter().any(super::request::unfinished),
+        Ok(mut store) => store.runs()?.iter().any(unfinished),
         Err(error) if error.code == "no-ledger" => false,
         Err(error) => return Err(error),
     };
@@ -147,10 +148,6 @@ fn rollback_args(run: String, args: RunArgs) -> RollbackArgs {
         dry_run: args.drive.dry_run,
         takeover: args.drive.takeover,
     }
-}
-
-fn is_final(status: &str) -> bool {
-    [Status::Complete, Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == status)
 }
 
 /// Whether the earlier run is to be resumed; asks where that is open.
@@ -402,7 +399,7 @@ fn create_alone(
     let lock = std::fs::File::create(&path).map_err(failed)?;
     lock.lock().map_err(failed)?;
     let mut since = store.runs()?;
-    since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
+    since.retain(|r| newest.is_none_or(|n| r.run > n) && unfinished(r));
     if let Some(row) = earlier_run(context, store, since, plan) {
         return Err(driven(&row));
     }

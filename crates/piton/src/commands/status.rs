@@ -31,9 +31,8 @@ const HASHED_BYTES_MAX: u64 = 16 << 20;
 /// Shows where a run stands.
 pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut store = context.read_store()?;
-    let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
-    let run_id = row.run_id.clone();
-    let mut loaded = store.load_row(row)?;
+    let mut loaded = find(&mut store, args.run.as_deref())?;
+    let run_id = loaded.row.run_id.clone();
     let mut lives = Context::driver_lives(&loaded.row);
     let mut in_flight = loaded.state.running();
     if !lives {
@@ -74,6 +73,19 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
             mark_ended(context, &mut loaded);
         }
     }
+}
+
+/// The run that is named, else the newest that can be read: a damaged one must not hide the others.
+fn find(store: &mut Store, named: Option<&str>) -> Result<Loaded> {
+    let row = Context::pick(store, named, |_| true, "run")?;
+    let newest = store.load_row(row.clone());
+    let Err(problem) = &newest else { return Ok(newest?) };
+    let others = if named.is_none() { store.runs()? } else { Vec::new() };
+    let Some(found) = others.into_iter().find_map(|row| store.load_row(row).ok()) else {
+        return Ok(newest?);
+    };
+    ui::say(format!("warning: run {} cannot be read: {problem}", row.run_id));
+    Ok(found)
 }
 
 /// Shows steps that ended while nobody drove the run as what they are: no longer at work. What came

@@ -8,7 +8,6 @@ use piton_core::remedy;
 use piton_ledger::{DATABASE_FILE, Error, Open};
 use piton_workspace::{Project, refs};
 
-use super::open_ledger;
 use crate::error::{CommandError, Kind};
 
 /// A ledger with content takes more than the first page of its file, unless that content is still in
@@ -26,8 +25,12 @@ pub fn look(project: &Project) -> Option<CommandError> {
     }
     let runs = traces(project);
     // After the traces: somebody who makes a ledger now makes it before them.
-    let gone =
-        || matches!(open_ledger(&project.state_dir, Open::ReadOnly), Err(Error::NoLedger { .. }));
+    let gone = || {
+        matches!(
+            piton_ledger::open(&project.state_dir, Open::ReadOnly),
+            Err(Error::NoLedger { .. })
+        )
+    };
     if runs.is_empty() || !gone() {
         return None;
     }

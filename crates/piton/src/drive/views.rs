@@ -10,7 +10,7 @@ use piton_world::run_lock::RunLock;
 use piton_world::views::{Place, Writer};
 
 use super::{RUN_LOCK_FILE, root_of};
-use crate::context::{Context, open_ledger};
+use crate::context::Context;
 use crate::error::Result;
 use crate::ui;
 
@@ -44,7 +44,7 @@ fn writer(context: &Context, state: &RunState) -> Option<Writer> {
         state_dir: context.project.state_dir.clone(),
         run_dir,
         run_id,
-        ledger: |dir| Some(Store::new(open_ledger(dir, Open::ReadOnly).ok()?)),
+        ledger: |dir| Some(Store::new(piton_ledger::open(dir, Open::ReadOnly).ok()?)),
         protocol: state.protocol.id.clone(),
     };
     Some(Writer::new(place, files, run_lock))

@@ -18,13 +18,9 @@ fn record(lane: &str, stage: &str, status: &str, minute: u32, more: &Value) -> V
 }
 
 /// What another tool left: SL-1 tested in a worktree, SL-2 at work on a branch, SL-3 merged.
-fn left_by_another_tool(document: bool) -> Scene {
+fn left_by_another_tool() -> Scene {
     let scene = Scene::of(&[lane("SL-1"), lane("SL-2"), lane("SL-3")]);
     let project = &scene.project;
-    if !document {
-        project.git(&["rm", "-q", DOCUMENT]);
-        project.git(&["commit", "-qm", "no document"]);
-    }
     let base = project.git(&["rev-parse", "HEAD"]).trim().to_owned();
     let tree = project.root().join(".worktrees/P1/SL-1");
     let path = tree.display().to_string();
@@ -66,7 +62,7 @@ fn lane_of<'s>(status: &'s Value, id: &str) -> &'s Value {
 /// Lost: a run of another tool could only be thrown away, with the work of its lanes.
 #[test]
 fn a_run_of_another_tool_is_taken_over_and_goes_on() {
-    let scene = left_by_another_tool(true);
+    let scene = left_by_another_tool();
     let project = &scene.project;
     let before = project.read(CHECKPOINTS);
     let import = project.piton(&["import", CHECKPOINTS]).exits(0);
@@ -165,7 +161,7 @@ fn a_failed_task_proves_no_other_when_the_ledger_is_lost() {
 /// Lost: what another tool began could not be taken back, or not be brought back again.
 #[test]
 fn a_run_of_another_tool_rolls_back_to_where_its_lanes_started() {
-    let scene = left_by_another_tool(true);
+    let scene = left_by_another_tool();
     let project = &scene.project;
     project.piton(&["import", CHECKPOINTS]).exits(0);
     let tree = project.root().join(".worktrees/P1/SL-1");
@@ -206,86 +202,34 @@ fn a_lane_of_another_tool_that_just_started_rolls_back_whole() {
 /// would be done again beside what is there.
 #[test]
 fn a_lane_is_found_by_its_branch_and_whatever_its_phase_is_called() {
-    for document in [true, false] {
-        let scene = Scene::of(&[lane("SL-1")]);
-        let project = &scene.project;
-        if document {
-            project.write(DOCUMENT, &project.read(DOCUMENT).replace("# P1:", "# Phase 1:"));
-        } else {
-            project.remove(DOCUMENT);
-        }
-        project.commit();
-        let tree = project.root().join("elsewhere");
-        let path = tree.display().to_string();
-        project.git(&["worktree", "add", "-q", "-b", "lane/Phase-1/SL-1", &path]);
-        std::fs::write(tree.join("SL-1-01.txt"), "by hand\n").unwrap();
-        let more = json!({
-            "phase": "Phase 1", "worktree_path": "/nowhere/of/another/machine",
-            "base_branch": "main", "test_command": "test -e SL-1-01.txt",
-        });
-        let records = json!([record("SL-1", "after_lane_tests", "complete", 2, &more)]);
-        project.write(CHECKPOINTS, &records.to_string());
-        let import = project.piton(&["import", CHECKPOINTS]).exits(0);
-        import.says("Phase-1/SL-1: after_lane_tests; continues with its tests");
-        let status = project.status_json(RUN);
-        assert_eq!(lane_of(&status, "SL-1")["worktree"], path, "{status:#}");
-        project.piton(&["resume", RUN]).exits(0);
-        assert_eq!(project.read("SL-1-01.txt"), "by hand\n");
-        assert!(!tree.exists());
-    }
-}
-
-/// Lost: without its plan a run could not be taken over at all, or work would be merged untested.
-#[test]
-fn without_a_plan_lanes_go_on_to_tests_and_merges_only() {
-    let scene = left_by_another_tool(false);
+    let scene = Scene::of(&[lane("SL-1")]);
     let project = &scene.project;
-    project.piton(&["import", CHECKPOINTS]).exits(0).says("no phase document was found");
+    project.write(DOCUMENT, &project.read(DOCUMENT).replace("# P1:", "# Phase 1:"));
+    project.commit();
+    let tree = project.root().join("elsewhere");
+    let path = tree.display().to_string();
+    project.git(&["worktree", "add", "-q", "-b", "lane/Phase-1/SL-1", &path]);
+    std::fs::write(tree.join("SL-1-01.txt"), "by hand\n").unwrap();
+    let more = json!({
+        "phase": "Phase 1", "worktree_path": "/nowhere/of/another/machine",
+        "base_branch": "main", "test_command": "test -e SL-1-01.txt",
+    });
+    let records = json!([record("SL-1", "after_lane_tests", "complete", 2, &more)]);
+    project.write(CHECKPOINTS, &records.to_string());
+    let import = project.piton(&["import", CHECKPOINTS]).exits(0);
+    import.says("Phase-1/SL-1: after_lane_tests; continues with its tests");
+    let status = project.status_json(RUN);
+    assert_eq!(lane_of(&status, "SL-1")["worktree"], path, "{status:#}");
     project.piton(&["resume", RUN]).exits(0);
     assert_eq!(project.read("SL-1-01.txt"), "by hand\n");
-    let status = project.status_json(RUN);
-    assert_eq!(lane_of(&status, "SL-1")["merged"]["by"], "queue");
-    assert!(!lane_of(&status, "SL-2")["merged"].is_null());
-}
-
-/// Lost: a lane whose work is nowhere, and of which nobody knows what it is, would be called complete.
-#[test]
-fn without_a_plan_a_lane_of_which_nothing_is_here_is_not_called_complete() {
-    let head = json!({ "head_sha": "0123456789012345678901234567890123456789" });
-    let tests = json!({ "test_command": "true", "exit_code": 0 });
-    for (stage, status, more) in [
-        ("before_lane_start", "ready", json!({})),
-        ("after_lane_start", "in_progress", json!({})),
-        ("after_lane_tests", "complete", tests),
-        ("pre_pr", "in_progress", head),
-    ] {
-        let scene = Scene::of(&[lane("SL-1")]);
-        let project = &scene.project;
-        project.git(&["mv", DOCUMENT, "elsewhere.md"]);
-        project.git(&["commit", "-qm", "no document"]);
-        let records = json!([record("SL-1", stage, status, 3, &more)]);
-        project.write(CHECKPOINTS, &records.to_string());
-        let import = project.piton(&["import", CHECKPOINTS]).exits(0);
-        let anew = format!("piton abort {RUN} --cancel && piton import {CHECKPOINTS} --plan ");
-        let import = import.says(&format!("{stage}; cannot continue without its plan"));
-        import.says(&format!("next: {anew}PLAN")).silent_about("rollback");
-        project.piton(&["rollback", RUN, "--dry-run"]).exits(0);
-        let resume = project.piton(&["resume", RUN]).exits(4);
-        let resume = resume.says("what it does is not known").says("--plan");
-        resume.silent_about(&format!("then piton resume {RUN}"));
-        assert_eq!(project.status(RUN), "blocked", "{stage}");
-        let pasted = scene.paste(&format!("cd {} && {anew}elsewhere.md", project.root().display()));
-        pasted.exits(0).says("starts over");
-        project.piton(&["resume", &format!("{RUN}-2")]).exits(0);
-        assert!(project.has("SL-1-01.txt"), "{stage}");
-    }
+    assert!(!tree.exists());
 }
 
 /// Lost: a file that was imported before would fail in the middle of taking lanes over, in words of
 /// git.
 #[test]
 fn a_run_is_taken_over_once() {
-    let scene = left_by_another_tool(true);
+    let scene = left_by_another_tool();
     let project = &scene.project;
     project.piton(&["import", CHECKPOINTS]).exits(0);
     let again = [&["import", CHECKPOINTS][..], &["import", CHECKPOINTS, "--run-id", RUN]];
@@ -437,13 +381,9 @@ fn what_can_not_be_taken_over_is_refused() {
     ]);
     project.write("two.json", &two.to_string());
     project.piton(&["import", "two.json"]).exits(2).says("--run-id").says("a, b");
-    let whole = json!([record("-", "pre_pr", "in_progress", 1, &json!({}))]);
     project.git(&["rm", "-q", DOCUMENT]);
-    project.write("whole.json", &whole.to_string());
-    project
-        .piton(&["import", "whole.json"])
-        .exits(2)
-        .says("about phases, not about lanes")
-        .says("--plan");
+    let one = json!([record("SL-1", "pre_pr", "in_progress", 1, &json!({}))]);
+    project.write("one.json", &one.to_string());
+    project.piton(&["import", "one.json"]).exits(2).says("error[no-plan]").says("--plan");
     assert_eq!(project.piton(&["runs", "--json"]).exits(0).json(), json!([]));
 }

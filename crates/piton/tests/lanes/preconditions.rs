@@ -34,19 +34,6 @@ fn a_dirty_base_is_refused_by_name_until_it_is_clean() {
     scene.nothing_left();
 }
 
-/// Lost: a start that is held up at once would cost the unfinished run it was to replace.
-#[test]
-fn a_dirty_base_sets_no_run_aside() {
-    let scene = Scene::of(&[lane("SL-1")]);
-    scene.agent("SL-1", "exit 1");
-    scene.run(&["--run-id", "r"]).exits(1);
-    scene.project.write("README", "changed\n");
-    let said = scene.run(&["--fresh"]).exits(4).says("README").says("--seed-dirty");
-    said.says("piton resume r").silent_about("archived");
-    assert_eq!(scene.project.status("r"), "failed");
-    scene.run(&["--fresh", "--seed-dirty", "--run-id", "s"]).exits(1).says("archived r");
-}
-
 /// Lost: our own files would stop the next lane.
 #[test]
 fn views_and_worktrees_are_no_dirt() {

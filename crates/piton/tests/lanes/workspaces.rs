@@ -318,7 +318,7 @@ fn a_worktree_that_git_forgot_is_left_alone_until_it_is_moved() {
     for link_too in [false, true] {
         let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
         scene.agent("SL-1-01", "echo half > half.txt; exit 1");
-        scene.run(&["--run-id", "r1"]).exits(1);
+        scene.run(&[]).exits(1);
         scene.usual_agent("SL-1-01");
         let (workspace, entry) =
             (scene.workspace("SL-1"), scene.project.root().join(".git/worktrees/SL-1"));
@@ -327,10 +327,6 @@ fn a_worktree_that_git_forgot_is_left_alone_until_it_is_moved() {
         if link_too {
             std::fs::remove_file(workspace.join(".git")).unwrap();
         }
-        let told = scene.project.piton(&["doctor"]);
-        let words = "git no longer knows the worktree of P1/SL-1";
-        assert!(told.stdout.contains(words), "{}", told.stdout);
-        assert!(told.stdout.contains("piton resume r1"), "{}", told.stdout);
         scene.resume(&[]).exits(1).says("git no longer knows the worktree").says("move the folder");
         assert!(workspace.join("mine.txt").exists());
         std::fs::rename(&workspace, scene.outside("away")).unwrap();

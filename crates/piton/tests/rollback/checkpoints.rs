@@ -197,31 +197,3 @@ fn lanes_in_worktrees_keep_their_checkpoints() {
     assert_eq!(project.read("a.txt"), "a\n");
     assert_ne!(project.git(&["for-each-ref", "refs/piton"]), "");
 }
-
-/// If this fails, whoever asks whether no problems found learns at the next rollback that nothing is left to
-/// go back to.
-#[test]
-fn snapshots_that_git_has_collected_are_named_with_what_brings_them_back() {
-    let plan = "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"A\"\nisolation = \"worktree\"\n\
-                run = \"echo a > a.txt\"\n";
-    let project = Project::with_plan(plan);
-    project.commit();
-    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
-    project.piton(&["rollback", "--lane", "A", "--yes"]).exits(0);
-    project.piton(&["undo", "--yes"]).exits(0);
-    project.piton(&["doctor"]).exits(0).says("no problems found");
-    project.git(&["clone", "--quiet", "--mirror", ".", "../copy"]);
-    for name in project.git(&["for-each-ref", "--format=%(refname)", "refs/piton"]).lines() {
-        project.git(&["update-ref", "-d", name]);
-    }
-    project.git(&["reflog", "expire", "--expire=now", "--all"]);
-    project.git(&["gc", "--quiet", "--prune=now"]);
-    let said = project.piton(&["doctor"]).exits(0);
-    said.says("warning: run r: git has none of the ")
-        .says("`git fetch COPY 'refs/piton/r/*:refs/piton/r/*'`")
-        .silent_about("no problems found");
-    let found = project.piton(&["doctor", "--json"]).exits(0).json();
-    assert_eq!(found["clean"], false);
-    project.git(&["fetch", "--quiet", "../copy", "refs/piton/r/*:refs/piton/r/*"]);
-    project.piton(&["doctor"]).exits(0).says("no problems found");
-}

@@ -275,10 +275,6 @@ fn lanes_that_are_refused() {
     });
     screen.piton("run plans/phase-1.md --run-id r1").is("lanes-failed");
     screen.piton("run plans/phase-2.md --run-id r2").is("errors-phase-unfinished");
-    screen.project.write("README", "changed\n");
-    screen.piton("run plans/phase-1.md --fresh").is("errors-start-blocked");
-    screen.project.commit();
-    screen.piton("run plans/phase-1.md --fresh --base mian").is("errors-no-base");
     let record = r#"[{"run_id":"old","phase":"P1","lane":"SL-1","stage":"before_lane_start","status":"ready",
         "base_branch":"develop","worktree_path":"","log_path":"","timestamp":"2026-01-01T00:00:00Z",
         "notes":"","resume_hint":"","rollback_hint":""}]"#;

@@ -5,11 +5,8 @@
 
 mod run;
 
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use piton_formats::settings::{self, Settings};
-use piton_protocols::files::{Run as OfRun, Wanted};
+use piton_protocols::files::Run as OfRun;
 use piton_protocols::lanes::{checkpoints, run_log};
 use piton_protocols::{TABLE, find};
 
@@ -52,45 +49,6 @@ fn a_deleted_view_comes_back_byte_for_byte() {
     for (file, before) in files.iter().zip(before) {
         assert_eq!(text(file), before, "{}", file.display());
     }
-}
-
-#[test]
-fn records_have_the_words_of_the_contract() {
-    let (run, _) = grown("plan.toml");
-    let text = text(&run.checkpoints());
-    let (found, problems) = checkpoints::inspect("c.json", &text);
-    assert!(problems.is_empty(), "{problems:?}");
-    let said: Vec<String> = found
-        .iter()
-        .map(|r| format!("{} {} {}", r.lane, r.stage.as_str(), r.status.as_str()))
-        .collect();
-    assert_eq!(
-        said,
-        [
-            "SL-1 before_lane_start ready",
-            "SL-1 after_lane_start in_progress",
-            "SL-1 after_lane_tests complete",
-            "SL-1 pre_pr complete",
-            "SL-1 retry_attempt complete",
-            "SL-2 before_lane_start ready",
-            "SL-2 after_lane_start in_progress",
-            "SL-2 after_lane_tests complete",
-            "- before_lane_start ready",
-            "- after_lane_start in_progress",
-            "- after_lane_tests failed",
-        ]
-    );
-    let notes = |at: usize| found[at].text("notes").unwrap();
-    assert!(notes(2).ends_with("test: make test (exit 0)"), "{}", notes(2));
-    assert!(notes(3).ends_with("head bbbbbbbbbb -> main"), "{}", notes(3));
-    assert!(notes(10).ends_with("test: make test (exit 1)"), "{}", notes(10));
-    let root = run.root().display().to_string();
-    assert_eq!(found[0].text("worktree_path").unwrap(), format!("{root}/.worktrees/P1/SL-1"));
-    assert_eq!(found[5].text("worktree_path").unwrap(), root);
-    assert_eq!(found[0].text("log_path").unwrap(), run.log().display().to_string());
-    assert_eq!((found[4].retry_attempt(), found[4].max_retries()), (Some(1), Some(1)));
-    assert_eq!(found[4].failure_context(), ["Attempt 1: exit code 1", "no luck"]);
-    assert!(found[0].at.is_some() && found[0].timestamp.ends_with('Z'));
 }
 
 #[test]
@@ -140,68 +98,6 @@ fn a_damaged_file_is_kept_aside_and_written_again() {
     std::fs::write(run.checkpoints(), "").unwrap();
     assert_eq!(views.write(&run.plan, &run.state).unwrap(), [""; 0]);
     assert_eq!(text(&run.checkpoints()), whole);
-}
-
-#[test]
-fn readers_see_valid_records_through_all_updates() {
-    const UPDATES: usize = 500;
-    let (mut run, mut views) = grown("plan.toml");
-    let (file, over) = (run.checkpoints(), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut looks = 0;
-            while !over.load(Ordering::Relaxed) {
-                let records = checkpoints::read("c.json", &text(&file)).unwrap();
-                assert_eq!(records.len(), 11);
-                looks += 1;
-            }
-            looks
-        });
-        for update in 0..UPDATES {
-            let work = run.state.phases[0].lanes[0].work.as_mut().unwrap();
-            work.records[0].notes = format!("update {update} {}", "x".repeat(update));
-            views.write(&run.plan, &run.state).unwrap();
-        }
-        over.store(true, Ordering::Relaxed);
-        assert!(reader.join().unwrap() > 0);
-    });
-    assert!(text(&run.checkpoints()).contains("update 499"));
-}
-
-#[test]
-fn hints_can_be_pasted_whatever_the_names_are() {
-    let outer = tempfile::tempdir().unwrap();
-    let root = outer.path().join("it's a \"root\" $HOME `x`");
-    let bin = outer.path().join("bin");
-    std::fs::create_dir_all(&root).unwrap();
-    std::fs::create_dir_all(&bin).unwrap();
-    // Stands for the program, and says where it is and what it was given.
-    let fake = bin.join("piton");
-    std::fs::write(&fake, "#!/bin/sh\npwd\nprintf '%s\\n' \"$@\"\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&fake, mode).unwrap();
-    let (run, _) = grown("plan.toml");
-    let plan = "-my plan's & file.md";
-    let mut state = run.state.clone();
-    plan.clone_into(&mut state.plan_path);
-    let settings = &Settings::default();
-    let mut files = TABLE[0].files(&OfRun { root: &root, settings, state: &state }).unwrap();
-    let place = &run.views().place;
-    let mut edits = files.edits(&run.plan, &state, place);
-    let Wanted::Text { text, .. } = edits[0].change(None, true) else { panic!("nothing is said") };
-    let ours = checkpoints::read("c.json", &String::from_utf8(text).unwrap()).unwrap();
-    let hint = |at: usize, name: &str| ours[at].text(name).unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    for (name, mode) in [("resume_hint", "--resume"), ("rollback_hint", "--rollback")] {
-        let hint = hint(0, name);
-        let said =
-            Command::new("/bin/sh").arg("-c").arg(&hint).env("PATH", &path).output().unwrap();
-        let root = root.canonicalize().unwrap();
-        let wanted =
-            format!("{}\nrun\n./{plan}\n{mode}\n--run-id\n{RUN}\n--lane\nSL-1\n", root.display());
-        assert_eq!(String::from_utf8_lossy(&said.stdout), wanted, "{hint}");
-    }
-    assert!(hint(10, "resume_hint").ends_with("--lane validation"), "{ours:?}");
 }
 
 #[test]

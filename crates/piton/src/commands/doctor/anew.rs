@@ -9,7 +9,7 @@ use piton_view::answers::NewLedger;
 
 use crate::commands::gc::DELETED;
 use crate::commands::request;
-use crate::context::{Context, now, open_ledger};
+use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::ui;
 
@@ -49,7 +49,7 @@ pub fn begin(context: &Context) -> Result<()> {
     // Which runs were deleted is known no better than which there were.
     let _ = fs::remove_file(dir.join(DELETED));
     piton_ledger::accept(dir)?;
-    open_ledger(dir, Open::ReadWrite)?;
+    piton_ledger::open(dir, Open::ReadWrite)?;
     let (ledger, aside) = (&dir.join(DATABASE_FILE), aside.as_deref());
     ui::report(context.json, &NewLedger { ledger, aside });
     Ok(())

@@ -1,21 +1,20 @@
 //! The looks that `piton doctor` takes; each gives findings and changes nothing.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use piton_core::budget::size;
-use piton_core::lane_state::LaneWork;
 use piton_core::refusal::Remedy;
 use piton_core::shell::quoted;
 use piton_core::summary::run_status;
-use piton_core::{Plan, RunState, apply, remedy};
+use piton_core::{RunState, apply, remedy};
 use piton_engine::{Loaded, Store};
 use piton_ledger::{Liveness, RunRow, owner_liveness};
-use piton_process::{cgroup, strays};
+use piton_process::cgroup;
+use piton_process::strays::{self, Stray};
 use piton_view::answers::Finding;
-use piton_workspace::{checks, worktree};
+use piton_workspace::checks;
+use piton_world::kept;
 
-use super::snapshots::Snapshots;
 use crate::commands::gc::{self, folders_without_run};
 use crate::commands::leftovers;
 use crate::context::Context;
@@ -32,8 +31,6 @@ const FREE_BYTES_PLENTY: u64 = 10_000_000_000;
 /// Most runs whose strays are looked for: each look reads every process's environment, and an older
 /// run that left something is past caring.
 const STRAY_RUNS_MAX: usize = 100;
-/// The kernel cuts the names of programs to so many bytes.
-const PROGRAM_NAME_BYTES: usize = 15;
 
 /// Checks the ledger itself; the flag says whether it may be read any further. That it is sound is for
 /// the caller to say, who knows its runs too.
@@ -106,7 +103,6 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
         }
         Err(error) => findings.push(from_error(&error)),
     }
-    let mut snapshots = Snapshots::default();
     for (index, row) in rows.iter().enumerate() {
         match store.load_row(row.clone()) {
             Ok(loaded) => {
@@ -117,9 +113,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
                 findings.extend(recorded_plan(context, &mut store, &loaded));
                 findings.extend(driver(&loaded));
                 findings.extend(cut_short(&loaded));
-                findings.extend(forgotten(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
-                snapshots.note(&mut store, &loaded);
             }
             Err(error) => {
                 readable = false;
@@ -131,7 +125,6 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
         }
     }
     findings.push(Finding::ok(piton_view::text::count(rows.len(), "run")));
-    findings.extend(snapshots.gone(context));
     let refs = gc::standing(context);
     for left in leftovers::find(context, &mut store, &refs) {
         let what = format!("run {}: {}", left.run_id, left.words());
@@ -214,39 +207,15 @@ fn cut_short(loaded: &Loaded) -> Option<Finding> {
     Some(Finding::warning(format!("run {run}: {words}")).next(remedy![Piton "resume {run}"]))
 }
 
-/// Worktrees of a run that git does not know any more: somebody pruned or deleted their entries.
-fn forgotten(loaded: &Loaded) -> Vec<Finding> {
-    let run = &loaded.row.run_id;
-    let is_over = loaded.state.ended.is_some_and(piton_core::Status::is_final);
-    let lost = |work: &LaneWork| {
-        let dir = Path::new(&work.dir);
-        let wanted = work.has_workspace() && !work.isolation.is_in_place();
-        wanted && dir.is_dir() && !worktree::is_complete(dir)
-    };
-    let lanes = loaded.state.lanes().filter(|(_, lane)| lane.work.as_deref().is_some_and(lost));
-    let finding = |(lane, _)| {
-        let what = format!("run {run}: git no longer knows the worktree of {lane}");
-        Finding::warning(what)
-            .next(remedy![Piton "resume {run}", Words " repairs it, or names the folder to move"])
-    };
-    lanes.filter(|_| !is_over).map(finding).collect()
-}
-
 /// Whether somebody drives the run, and whether that somebody lives.
 fn driver(loaded: &Loaded) -> Option<Finding> {
     let RunRow { run_id, owner, .. } = &loaded.row;
     let owner = &owner.as_ref()?.owner;
-    let pid = owner.pid;
     Some(match owner_liveness(owner) {
-        Liveness::Alive if owner.is_stopped() => Finding::warning(format!(
-            "run {run_id} is driven by {owner}, which is stopped"
-        ))
-        .next(remedy![
-            Words "let it continue with ",
-            Shell "kill -CONT {pid}",
-            Words ", or replace it with ",
-            Piton "resume {run_id} --takeover",
-        ]),
+        Liveness::Alive if owner.is_stopped() => {
+            Finding::warning(format!("run {run_id} is driven by {owner}, which is stopped"))
+                .next(CommandError::wake(owner, run_id))
+        }
         Liveness::Alive => Finding::ok(format!("run {run_id} is driven by {owner}")),
         Liveness::Unknown if Context::driver_lives(&loaded.row) => Finding::ok(format!(
             "run {run_id} is driven by {owner}, which cannot be checked from here"
@@ -283,14 +252,9 @@ fn processes(
         });
     }
     if look_for_strays && !loaded.state.mark.is_empty() {
-        let kept = kept_programs(store, &loaded.state);
-        for stray in strays::find(&loaded.state.mark, keeper, &[]) {
-            let name: String = stray.name.clone();
-            if kept.iter().any(|k| same_program(k, &name)) {
-                continue;
-            }
-            let key = stray.key.map_or(String::new(), |k| format!(", started by {k}"));
-            let pid = stray.pid;
+        let keep = store.plan(&loaded.state).map(|plan| kept(&plan)).unwrap_or_default();
+        for Stray { pid, name, key, .. } in strays::find(&loaded.state.mark, keeper, &keep) {
+            let key = key.map_or(String::new(), |k| format!(", started by {k}"));
             let what = format!("run {run} left process {pid} ({name}{key})");
             findings.push(
                 Finding::warning(what)
@@ -299,17 +263,6 @@ fn processes(
         }
     }
     findings
-}
-
-/// The programs that steps of a run may leave running.
-fn kept_programs(store: &mut Store, state: &RunState) -> BTreeSet<String> {
-    let plan = store.plan(state).ok();
-    plan.iter().flat_map(Plan::steps).flat_map(|(_, s)| s.keep.iter().cloned()).collect()
-}
-
-fn same_program(kept: &str, name: &str) -> bool {
-    let base = Path::new(kept).file_name().and_then(|n| n.to_str()).unwrap_or(kept);
-    base == name || (name.len() >= PROGRAM_NAME_BYTES && base.starts_with(name))
 }
 
 /// Whether runs have a cgroup: as the newest keeper found it, else as it looks from here.
@@ -351,21 +304,11 @@ fn space(free: u64, all: u64) -> Finding {
     }
 }
 
-/// Whether the state can be written, and lies where git can't reach it, and only there.
+/// Whether the state can be written, and lies where git can't reach it.
 pub fn place(context: &Context) -> Vec<Finding> {
     let project = &context.project;
     let state = &project.state_dir;
-    let second = project.other_ledgers().into_iter().map(|other| {
-        let what = format!(
-            "there are two ledgers: {} is used, {} is not",
-            state.join(piton_ledger::DATABASE_FILE).display(),
-            other.display()
-        );
-        Finding::warning(what).next(
-            remedy![Words "to look at the other one, run ", Piton "runs", Words " after moving this folder away for a moment; then remove the one that you do not need"],
-        )
-    });
-    let mut findings: Vec<Finding> = second.collect();
+    let mut findings = Vec::new();
     if let Some((path, why)) = piton_ledger::unwritable(state) {
         let what = format!("cannot write to {}: {why}", path.display());
         let next = "make it writable; until then runs can be shown but not continued";
@@ -420,12 +363,5 @@ mod tests {
         assert_eq!(space(4 * GB, 100 * GB).severity, Health::Warning);
         assert_eq!(space(40 * GB, 2000 * GB).severity, Health::Ok);
         assert_eq!(space(0, 0).severity, Health::Warning);
-    }
-
-    #[test]
-    fn a_kept_program_is_known_by_its_cut_name() {
-        assert!(same_program("/usr/bin/redis-server", "redis-server"));
-        assert!(same_program("a-very-long-program-name", "a-very-long-pro"));
-        assert!(!same_program("redis", "red"));
     }
 }

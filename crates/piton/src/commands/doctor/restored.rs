@@ -8,7 +8,7 @@ use piton_ledger::{Acquire, Error, Open, owner_liveness};
 use piton_view::answers::AcceptedLedger;
 
 use crate::commands::request;
-use crate::context::{Context, now, open_ledger};
+use crate::context::{Context, now};
 use crate::drive::epoch;
 use crate::error::Result;
 use crate::ui;
@@ -17,7 +17,7 @@ use crate::ui;
 pub fn accept(context: &Context) -> Result<()> {
     request::refuse_any_step(context)?;
     let dir = &context.project.state_dir;
-    let is_behind = matches!(open_ledger(dir, Open::ReadOnly), Err(Error::Behind { .. }));
+    let is_behind = matches!(piton_ledger::open(dir, Open::ReadOnly), Err(Error::Behind { .. }));
     if is_behind {
         piton_ledger::accept(dir)?;
     }

@@ -24,8 +24,8 @@ const SHA_CHARS: usize = 12;
 /// Shortest name of a commit that is looked up: git's own limit.
 const SHA_CHARS_MIN: usize = 4;
 
-/// How a lane goes on that can't: nobody knows what it does.
-pub const STUCK: &str = "cannot continue without its plan";
+/// How a lane of which nothing is here goes on.
+const STARTS_OVER: &str = "starts over";
 
 /// A lane about to be taken over.
 pub struct Import<'i> {
@@ -81,25 +81,15 @@ impl Import<'_> {
         };
         if stand == Stand::Fresh || in_place {
             let done = if stand == Stand::Worked { self.proven(|_| true) } else { Vec::new() };
-            let words = if done.is_empty() { self.beginning() } else { "is done" };
+            let words = if done.is_empty() { STARTS_OVER } else { "is done" };
             return Ok(self.ended(done, stages, &found, None, None, words));
         }
         let (Some(_), Some(start)) = (&found.head, &found.start) else {
             self.unknown
                 .push("where its work is: it has neither a branch nor a worktree".to_owned());
-            let words = self.beginning();
-            return Ok(self.ended(Vec::new(), stages, &found, None, None, words));
+            return Ok(self.ended(Vec::new(), stages, &found, None, None, STARTS_OVER));
         };
         self.going_on(stand, stages, &found, &start.clone())
-    }
-
-    /// How a lane of which nothing is here goes on.
-    fn beginning(&mut self) -> &'static str {
-        if !self.planned.is_unknown() {
-            return "starts over";
-        }
-        self.unknown.push("what it does: no plan has it (name the plan with `--plan`)".to_owned());
-        STUCK
     }
 
     /// Looks at what the repository has of the lane.

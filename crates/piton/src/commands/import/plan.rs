@@ -1,6 +1,6 @@
-//! The plan of a run that is taken over: the one of its protocol, or the least that its records tell.
+//! The plan of a run that is taken over: the one that is named, or the document with its phase.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use piton_core::lane::TaskWorktrees;
 use piton_formats::plan::PLAN_BYTES_MAX;
@@ -11,6 +11,7 @@ use crate::cli::ImportArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::plan_file::{How, PlanFile};
+use piton_view::text::sanitize;
 use piton_world::read;
 
 /// The records of others are about lanes: their tasks had no worktrees of their own.
@@ -18,42 +19,21 @@ const HOW: How = How { reader: None, tasks: Some(TaskWorktrees::Off), asks: true
 
 /// Where plans are looked for.
 const PLANS_DIR: &str = "plans";
-/// The plan made from records, in the folder of its run.
-const MADE: &str = "imported.toml";
 
-/// Finds the plan of a run; and what is to be said of it.
+/// Finds the plan of a run.
 pub fn find(
     context: &Context,
     args: &ImportArgs,
-    run_id: &str,
-    (protocol, run): (&dyn Protocol, &ForeignRun),
-) -> Result<(PlanFile, Vec<String>)> {
+    protocol: &dyn Protocol,
+    run: &ForeignRun,
+) -> Result<PlanFile> {
     let named = args.plan.clone().or_else(|| document(context, protocol, run));
-    if let Some(path) = named {
-        return Ok((PlanFile::read(context, &path, HOW)?, Vec::new()));
-    }
-    if run.lanes.is_empty() {
-        let message = format!("the records of {run_id} are about phases, not about lanes");
-        return Err(
-            CommandError::usage("no-run", message).hint("name their phase document with `--plan`")
-        );
-    }
-    let path = context.run_dir(run_id).join(MADE);
-    let failed = |e: std::io::Error| {
-        CommandError::failed("world", format!("{}: {e}", path.display()))
-            .hint("check that you own the folder and that the disk has space")
-    };
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let root = context.project.root.to_string_lossy();
-    std::fs::write(&path, run.plan_text((run_id, protocol.id()), &root)).map_err(failed)?;
-    let remark = format!(
-        "no phase document was found (name it with `--plan`), so the work of the lanes is not known: \
-         they only run their tests and merge; lanes without a recorded test stay on their branches, \
-         and lanes that have not started are refused. The plan made from the records is {}",
-        path.display()
-    );
-    Ok((PlanFile::read(context, &path, HOW)?, vec![remark]))
+    let path = named.ok_or_else(|| {
+        let message =
+            format!("no document in {PLANS_DIR}/ is the plan of run {}", sanitize(&run.id));
+        CommandError::usage("no-plan", message).hint("name it with `--plan PLAN`")
+    })?;
+    PlanFile::read(context, &path, HOW)
 }
 
 /// The document in the folder of plans whose phase is the one of the records.

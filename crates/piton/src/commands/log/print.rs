@@ -334,10 +334,4 @@ mod tests {
         assert_eq!(printer.out, expected);
         printer.out.clear();
     }
-
-    #[test]
-    fn sizes_read_like_speech() {
-        assert_eq!(size(1_240_000), "1.2 MB");
-        assert_eq!(size(999), "999 bytes");
-    }
 }

@@ -203,7 +203,7 @@ impl Planned {
             // The plan says it.
             return Err(CommandError::silent(Kind::Failed));
         }
-        Err(super::not_rewound(why, &[]))
+        Err(super::not_rewound(why))
     }
 }
 

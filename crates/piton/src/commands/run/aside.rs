@@ -1,22 +1,19 @@
-//! The unfinished run that a new one takes the place of: all that could refuse the new one is looked
-//! at first, so that nothing is ended and set aside for nothing.
+//! The unfinished run that a new one takes the place of: what would refuse the new one is looked at
+//! first, so that nothing is ended and set aside for nothing.
 
-use piton_core::refusal::{Refusal, Remedy};
+use piton_core::refusal::Remedy;
 use piton_core::request::Request;
-use piton_core::{Plan, Status, remedy};
+use piton_core::{Status, remedy};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
-
 use piton_ledger::RunRow;
-use piton_workspace::checks;
 
 use super::driven;
-use crate::cli::{DriveArgs, RunArgs};
+use crate::cli::RunArgs;
 use crate::commands::{abort, questions, request};
 use crate::context::Context;
 use crate::drive;
-use crate::environment::environment;
-use crate::error::{CommandError, Kind, Result};
+use crate::error::{CommandError, Result};
 use crate::plan_file::PlanFile;
 use crate::ui;
 
@@ -36,20 +33,13 @@ pub fn check(
             driven(&old.row).hint(remedy![Words "or end it first with ", Piton "abort {run}"])
         );
     }
-    request::refuse_own_step(context, &old)?;
+    request::refuse_inside(context, &old)?;
     super::see_spec(context, plan)?;
     if let Some(name) = &args.run_id {
         super::check_name(name)?;
         check_free(context, store, plan, name, &old)?;
     }
-    match refusal(context, &plan.live, &args.drive, &old) {
-        None => Ok(()),
-        Some(refusal) => {
-            let cause = format!("a new run could not start: {}", refusal.cause);
-            let refusal = Refusal { code: "start-blocked".into(), cause, ..refusal };
-            Err(CommandError::refused(Kind::Blocked, refusal).hint(not_set_aside(run)))
-        }
-    }
+    Ok(())
 }
 
 fn not_set_aside(run: &str) -> Remedy {
@@ -72,24 +62,6 @@ fn check_free(
     Err(CommandError::usage("run-exists", format!("there is already a run `{name}`"))
         .hint(remedy![Words "choose another name: ", Piton "run {typed} --fresh --run-id NAME"])
         .hint(not_set_aside(&old.row.run_id)))
-}
-
-/// Why none of the lanes that come first could begin: what keeps one from a worktree keeps all.
-fn refusal(context: &Context, plan: &Plan, args: &DriveArgs, old: &Loaded) -> Option<Refusal> {
-    context.project.git_dir.as_ref()?;
-    let first = plan.phases.iter().find(|p| args.phase.as_ref().is_none_or(|id| *id == p.id))?;
-    if first.lanes.iter().any(|lane| lane.rules.isolation.is_in_place()) {
-        return None;
-    }
-    let root = &context.project.root;
-    let mut seen = checks::repository(root, &environment().path).into_iter();
-    if let Some(found) = seen.find(|remark| remark.refuses) {
-        return Some(found.about);
-    }
-    // What holds of the repository does not depend on the run; where it lies does.
-    let mut state = old.state.clone();
-    state.root = root.to_string_lossy().into_owned();
-    drive::workspaces(context, &state, args)?.refuses_worktrees()
 }
 
 /// The steps of a run that are at work although nobody drives it, in words.

@@ -9,6 +9,7 @@ use piton_ledger::RunRow;
 use piton_protocols::protocol::Start;
 
 use crate::cli::DriveArgs;
+use crate::commands::request::is_given_up;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
@@ -39,10 +40,6 @@ pub fn earlier_run(
         }
     }
     None
-}
-
-fn is_given_up(row: &RunRow) -> bool {
-    [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == row.status)
 }
 
 /// Refuses to begin lanes that depend on work whose newest run here is not complete, unless a person
