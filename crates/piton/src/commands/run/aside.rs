@@ -15,7 +15,6 @@ use crate::cli::{DriveArgs, RunArgs};
 use crate::commands::{abort, questions, request};
 use crate::context::Context;
 use crate::drive;
-use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::ui;
@@ -82,7 +81,7 @@ fn refusal(context: &Context, plan: &Plan, args: &DriveArgs, old: &Loaded) -> Op
         return None;
     }
     let root = &context.project.root;
-    let mut seen = checks::repository(root, &environment().path).into_iter();
+    let mut seen = checks::repository(root).into_iter();
     if let Some(found) = seen.find(|remark| remark.refuses) {
         return Some(found.about);
     }
