@@ -90,14 +90,14 @@ pub fn only_here(dir: &Path, head: Option<&str>, missed: &[Missed]) -> Result<Ve
         let path = dir.join(os_path(&miss.path));
         let lost = match miss.why {
             // The last is in its snapshot.
-            Why::Special | Why::Filter | Why::Name => false,
+            Why::Special | Why::Filter => false,
             Why::Nested | Why::Submodule => !is_elsewhere(&path),
             Why::TooLarge | Why::Unstable => {
                 let own = added(dir, &own_index(dir)?, &[&miss.path])?;
                 let held = head.map(|head| listed(dir, head, &miss.path)).transpose()?;
                 held.unwrap_or_default() != own
             }
-            Why::Unreadable | Why::Unknown => true,
+            Why::Unreadable | Why::Name | Why::Unknown => true,
         };
         if lost {
             only.push(miss.clone());

@@ -21,7 +21,7 @@ use crate::index::Tracked;
 use crate::objects::Oid;
 
 /// Raised whenever the layout below changes.
-const MAGIC: &[u8; 8] = b"PITONST6";
+const MAGIC: &[u8; 8] = b"PITONST7";
 const HEADER: usize = 8 + 8 + 4;
 /// Snapshots remembered with their trees; lanes that share a folder each have a last one.
 const MEMO_MAX: usize = 16;

@@ -179,10 +179,7 @@ impl Capture {
         let mut folders = walk.run()?;
         attributes::reconsider(&walk, &mut folders);
         let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
-        let same_names =
-            before.is_some_and(|b| b.settings.protected == self.head.settings.protected);
-        let reuse =
-            same_absent && same_names && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
+        let reuse = same_absent && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
         let known = self.cache.as_deref().filter(|_| same_absent);
         trees::add_absent(&mut folders, &self.head.absent, known);
         let untouched = !reconsider && !index_changed && reuse;
@@ -207,10 +204,9 @@ impl Capture {
             objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
         self.changed = content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
-        let (cache, protected) = (self.cache.as_deref(), self.head.settings.protected);
-        let trees =
-            trees::build(&folders, cache, &self.head.absent, reuse, protected, &mut objects)?;
-        let side = side::collect(&folders, cache, &trees, protected);
+        let cache = self.cache.as_deref();
+        let trees = trees::build(&folders, cache, &self.head.absent, reuse, &mut objects)?;
+        let side = side::collect(&folders, cache, &trees);
         self.head.files = walk.files.into_inner();
         (self.folders, self.trees) = (folders, trees);
         self.put_root(side, objects)
@@ -221,10 +217,8 @@ impl Capture {
         let tree = self.trees.first().copied().unwrap_or_default();
         let manifest = NewObject::new(objects::Kind::Blob, side.manifest.encode());
         let mut lines = vec![line("manifest", FILE, manifest.oid)];
-        for (name, files) in [("alone", &side.alone), ("raw", &side.raw)] {
-            if let Some(tree) = trees::nest(files, &mut objects)? {
-                lines.push(line(name, TREE, tree));
-            }
+        if let Some(raw) = trees::nest(&side.raw, &mut objects)? {
+            lines.push(line("raw", TREE, raw));
         }
         let beside = NewObject::new(objects::Kind::Tree, trees::encode(lines));
         let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
