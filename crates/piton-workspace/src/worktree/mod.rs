@@ -62,10 +62,10 @@ impl<T> At<T> for std::io::Result<T> {
     }
 }
 
-/// Carries out a fenced transaction; a failure of one that was taken over is that.
+/// Carries out a fenced transaction of a lane; a failure of one that was taken over is that.
 fn commit_fenced(transaction: Transaction, repo: &Repo, fence: &Fence, why: &str) -> Result<()> {
     let failed = |error| if fence.holds_in(repo) { Error::Git(error) } else { Error::Superseded };
-    transaction.commit_in(repo, why).map_err(failed)
+    transaction.of_lane().commit_in(repo, why).map_err(failed)
 }
 
 /// Refuses to go on for a driver that was taken over.
