@@ -247,8 +247,8 @@ impl Capture {
 
     /// The whole tree of an earlier snapshot.
     pub(crate) fn root_of(&self, commit: &str) -> Result<Option<Oid>, Error> {
-        if let Some((_, root)) = self.head.memo.iter().find(|(c, _)| c == commit) {
-            return Ok(Some(*root));
+        if let Some(last) = self.cache.as_ref().filter(|cache| cache.head.anchor.1 == commit) {
+            return Ok(Some(last.head.root));
         }
         let name = format!("{commit}^{{tree}}");
         if let Some(tree) = self.repo.value(&name) {
@@ -290,8 +290,7 @@ impl Capture {
         workspace: &Workspace,
     ) -> Option<Known> {
         let anchor = (chain.to_owned(), commit.to_owned());
-        let remembered = self.head.memo.first().is_some_and(|(c, _)| c == commit);
-        if !self.stale && remembered && self.head.anchor == anchor {
+        if !self.stale && self.head.anchor == anchor {
             return self.cache.map(|cache| Known { repo: self.repo, cache });
         }
         self.head.anchor = anchor;
@@ -299,7 +298,6 @@ impl Capture {
         self.head.ignores.iter_mut().for_each(settle);
         self.head.attributes.iter_mut().for_each(settle);
         settle(&mut self.head.index);
-        self.head.remember(commit, self.head.root);
         let blocks: Vec<Option<Vec<u8>>> = self.folders.iter().map(|f| self.block(f)).collect();
         let folders: Vec<FolderRecord<&[u8]>> = self
             .folders
