@@ -114,9 +114,7 @@ impl<'a> Worker<'a> {
             new.write_all(content)?;
             new.metadata()?
         };
-        let mut stat = index::stat(&found);
-        stat[index::MODE] = file.mode;
-        Ok(stat)
+        Ok(index::stat(&found, file.mode))
     }
 
     /// The folder that files are created in.
