@@ -180,11 +180,7 @@ impl Walk<'_> {
             if verdict == Verdict::Leave {
                 let bare = Stat { mode: stat.mode, ..Stat::default() };
                 let stamp = if is_rules(&name) { stat } else { bare };
-                let mut entry = Entry::new(&name, Kind::Ignored, stamp);
-                if name == attributes::FILE && !is_dir {
-                    entry.oid = attributes::ignored(self, &path);
-                }
-                entries.push(entry);
+                entries.push(Entry::new(&name, Kind::Ignored, stamp));
                 continue;
             }
             let forced = verdict == Verdict::TakeTracked;
