@@ -210,15 +210,11 @@ fn diff_tree(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<Difference>, Error>
         .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none"])
         .args([&a.tree, &b.tree])
         .bytes()?;
-    let mut found = Vec::new();
-    let mut fields = output.split(|b| *b == 0);
-    while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
-        let parsed = head.strip_prefix(b":").and_then(|head| {
-            let words: Vec<&str> = std::str::from_utf8(head).ok()?.split(' ').collect();
-            let &[old, new, from, to, _] = words.as_slice() else { return None };
-            Some((path.to_vec(), held(old, from)?, held(new, to)?))
-        });
-        found.push(parsed.ok_or_else(|| odd("diff-tree", head))?);
-    }
-    Ok(found)
+    let difference = |change: &git::RawChange<'_>| {
+        let ([old, new], [from, to]) = (change.modes, change.ids);
+        Some((change.path.to_vec(), held(old, from)?, held(new, to)?))
+    };
+    let changes = git::raw_changes(&output);
+    let found = changes.and_then(|all| all.iter().map(difference).collect());
+    found.ok_or_else(|| odd("diff-tree", &output))
 }
