@@ -35,10 +35,11 @@ pub struct Completed {
 
 /// Whether a commit needs more than what a snapshot holds.
 pub fn is_incomplete(missed: &[Missed]) -> bool {
-    missed.iter().any(|m| is_addable(m.why) || is_left(m.why))
+    missed.iter().any(|m| is_large(m.why) || is_left(m.why))
 }
 
-pub(crate) fn is_addable(why: Why) -> bool {
+/// Whether a snapshot lacks a file because of its size, or because it changed all the time: git can add it.
+pub fn is_large(why: Why) -> bool {
     matches!(why, Why::TooLarge | Why::Unstable)
 }
 
@@ -56,7 +57,7 @@ pub fn complete(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Completed, 
         }
     }
     let large: Vec<&[u8]> =
-        missed.iter().filter(|m| is_addable(m.why)).map(|m| m.path.as_slice()).collect();
+        missed.iter().filter(|m| is_large(m.why)).map(|m| m.path.as_slice()).collect();
     if large.is_empty() {
         return Ok(Completed { tree: tree.to_owned(), left });
     }
