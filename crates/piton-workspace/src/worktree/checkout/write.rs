@@ -26,7 +26,7 @@ pub(super) fn all(
     listing: &Listing,
     workers: usize,
 ) -> Option<Vec<Stat>> {
-    for folder in listing.folders.iter().skip(1) {
+    for folder in &listing.folders {
         match fs::create_dir(dir.join(os_path(listing.path(folder)))) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
             _ => {}

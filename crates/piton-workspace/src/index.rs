@@ -3,21 +3,20 @@
 //! Only names, modes and ids are taken from it. Its flags and its stat data are not trusted, but
 //! for one thing: in a sparse checkout a path that is missing and marked skip-worktree was left out.
 //! The common formats are read here, because starting git costs more than reading; whatever else
-//! there is (split, sparse, newer) is left to `git ls-files`.
-
-mod write;
+//! there is (split, sparse, newer) is left to `git ls-files`. An index is written only for a fresh
+//! checkout.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-pub(crate) use write::encode;
+use sha1::{Digest as _, Sha1};
 
 use crate::files::join;
 use crate::git::{self, Error, Git};
 use crate::objects::{LEN, Oid};
 
-/// Extensions in lower case must be understood; these two change what the entries mean.
+/// How an index begins.
 const SIGNATURE: &[u8; 4] = b"DIRC";
 /// Bytes of an entry before its name: ten numbers, the id, the flags.
 const FIXED: usize = 40 + LEN + 2;
@@ -25,6 +24,9 @@ const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
 /// The bits of the flags that say which side of a merge an entry is.
 const STAGE: u16 = 0x3000;
+
+/// Names this long or longer have no length in the flags.
+const NAME_LENGTH_MAX: usize = 0xFFF;
 
 /// What an index keeps of what the system says about a file, the lower half of each number: ctime and
 /// mtime, device, number, mode, owner, group, size.
@@ -184,6 +186,28 @@ fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>)) -> Option<usize> {
         at += (name_at - at + len + 8) & !7;
     }
     Some(at)
+}
+
+/// The bytes of an index of a fresh checkout, version 2 without extensions: path, object and stat of its
+/// files, in its order; `None` if there are too many.
+pub(crate) fn encode(files: &[(&[u8], Oid, Stat)]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(files.len() * 128);
+    bytes.extend_from_slice(SIGNATURE);
+    bytes.extend_from_slice(&2_u32.to_be_bytes());
+    bytes.extend_from_slice(&u32::try_from(files.len()).ok()?.to_be_bytes());
+    for (path, oid, stat) in files {
+        bytes.extend(stat.iter().flat_map(|number| number.to_be_bytes()));
+        bytes.extend_from_slice(&oid.0);
+        let length = u16::try_from(path.len().min(NAME_LENGTH_MAX)).ok()?;
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(path);
+        // One to eight zeros, up to a multiple of eight.
+        let padding = 8 - (FIXED + path.len()) % 8;
+        bytes.extend_from_slice(&[0; 8][..padding]);
+    }
+    let hash = Sha1::digest(&bytes);
+    bytes.extend_from_slice(&hash);
+    Some(bytes)
 }
 
 /// Extensions with a lower-case name change the meaning of the entries.
