@@ -21,20 +21,20 @@ mod links;
 mod list;
 pub(crate) mod locks;
 mod mark;
-mod register;
 mod remove;
 mod reset;
 
 use std::path::{Path, PathBuf};
 
-pub use add::{Added, Spec, add, copy_missing, is_complete, note_complete, restarted};
+pub use add::{
+    Added, Spec, add, copy_missing, is_complete, note_complete, refuse_forgotten, restarted,
+};
 pub use adopt::adopt;
 pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch, keep_commit};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use error::Error;
 pub use list::{Entry, checked_out, list, rebased};
-pub use register::refuse_forgotten;
 pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};
 pub use reset::{Files, move_to, move_with_files, start_from, unmerged};
 
