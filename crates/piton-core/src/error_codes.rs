@@ -49,7 +49,6 @@ error_codes! {
     "directory", "the folder cannot be used", "The folder given with `-C` (or the current one) does not exist or cannot be entered, or the project's path is not valid UTF-8 and could not be recorded.", "Name a folder that exists, and whose path is valid UTF-8.";
     "dirty", "the work tree has uncommitted changes", "Lanes start from a commit, so they would not have your uncommitted changes.", "Commit or stash them, or start the lanes from them with `--seed-dirty`.";
     "driver-gone", "the driver ended unexpectedly", "The process that drove the run was killed or crashed. Steps that it had started keep running within their limits, and their results are kept.", "Run `piton resume RUN`. Finished steps do not run again.";
-    "filter-missing", "the program of a git filter is not installed", "The repository requires a filter, such as LFS, to check files out, and its program was not found.", "Install the program that the message names.";
     "foreign-owner", "the repository belongs to another user", "Git refuses to work in a repository of another user.", "Work as that user, or run the command that the message shows.";
     "gc", "something could not be deleted", "The folder of an old run could not be removed: it belongs to another user, or the disk reported an error.", "Check who owns the folder, then run `piton gc` again. Everything else is already deleted.";
     "git", "a git command failed", "A git command that the run needs failed. The message has the command and what git printed.", "Fix what git reports, then run the command again.";

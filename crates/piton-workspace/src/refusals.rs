@@ -144,27 +144,6 @@ pub(crate) fn no_mirror() -> Remedy {
     "push branches to it by name, or unset its `mirror`".into()
 }
 
-pub(crate) fn lfs_not_set_up() -> Refusal {
-    let cause = "LFS is not set up, so files that it stores are pointers only";
-    Refusal::new("repository-note", cause).or(install_lfs())
-}
-
-/// A filter whose program is not installed.
-pub(crate) fn filter_missing(name: &str, command: &str, required: bool) -> Refusal {
-    let then = if required { "but is required" } else { "so it is skipped" };
-    let cause = format!("the filter {name} runs `{command}`, which is not installed, {then}");
-    let install = if name == "lfs" {
-        install_lfs()
-    } else {
-        format!("install the program that filter.{name} names").into()
-    };
-    Refusal::new("filter-missing", cause).or(install)
-}
-
-fn install_lfs() -> Remedy {
-    "install git-lfs and run git lfs install".into()
-}
-
 /// A changed path that is a submodule: it can be neither committed nor stashed.
 pub(crate) fn changed_submodule(path: &str) -> String {
     format!("{path} (a submodule: commit it, or run git submodule update)")

@@ -3,7 +3,6 @@
 
 mod tree_support;
 
-use std::ffi::OsStr;
 use std::fs;
 
 use piton_core::refusal::Refusal;
@@ -119,7 +118,7 @@ fn operations_under_way_are_named() {
 fn a_remote_that_would_publish_our_refs_is_remarked_on() {
     hermetic(|repo| {
         let remarks = |repo: &tree_support::Repo| {
-            let all = checks::repository(&repo.root, OsStr::new("")).into_iter();
+            let all = checks::repository(&repo.root).into_iter();
             all.map(|r| r.about.cause).collect::<Vec<_>>()
         };
         assert!(remarks(repo).is_empty());

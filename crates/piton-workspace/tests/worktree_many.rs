@@ -80,7 +80,7 @@ fn the_files_are_those_git_would_write() {
 }
 
 #[test]
-fn the_index_knows_the_files_and_the_trees() {
+fn the_index_knows_the_files() {
     hermetic(|repo| {
         many(repo);
         let lane = repo.lane("SL-1");

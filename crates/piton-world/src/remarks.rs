@@ -1,13 +1,11 @@
 //! What a repository uses that matters to lanes, reported once: a remote that would publish snapshots,
-//! submodules, filters. What does not work at all blocks lanes.
+//! a partial clone. What does not work at all blocks lanes.
 //!
 //! The check runs git a few times, so it is repeated only when the files that it reads have changed.
 //! What was reported is remembered next to the ledger, for all runs of the repository.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 use piton_core::refusal::Refusal;
 
@@ -28,20 +26,18 @@ pub struct Remarks {
     pub refusal: Option<Refusal>,
 }
 
-/// Checks a repository; `worktrees` says whether lanes of the run work in worktrees, `path` where
-/// programs are searched for.
-pub fn check(project: &Project, root: &Path, worktrees: bool, path: &OsStr) -> Remarks {
+/// Checks a repository; `worktrees` says whether lanes of the run work in worktrees.
+pub fn check(project: &Project, root: &Path, worktrees: bool) -> Remarks {
     let Some(common) = &project.common_dir else { return Remarks::default() };
     let file = project.state_dir.join(FILE);
     let before = fs::read_to_string(&file).unwrap_or_default();
     // Without lanes in worktrees, only what lanes in place need was checked.
     let kind = if worktrees { "worktrees" } else { "in-place" };
-    let sources = [common.join("config"), root.join(".gitattributes"), root.join(".gitmodules")];
-    let fresh = before.lines().any(|line| line == kind) && !is_older(&file, &sources);
+    let fresh = before.lines().any(|line| line == kind) && !is_older(&file, &common.join("config"));
     if fresh && !before.lines().any(|line| line == REFUSES) {
         return Remarks::default();
     }
-    let seen = if worktrees { checks::repository(root, path) } else { checks::publishers(root) };
+    let seen = if worktrees { checks::repository(root) } else { checks::publishers(root) };
     let (remarks, after) = new_remarks(&seen, &before, kind);
     // Best effort: what can't be remembered is reported again.
     let _ = fs::write(&file, after);
@@ -73,12 +69,10 @@ fn new_remarks(seen: &[Remark], before: &str, kind: &str) -> (Remarks, String) {
     (remarks, after.join("\n") + "\n")
 }
 
-/// Whether a file was written before one of others changed.
-fn is_older(file: &Path, others: &[PathBuf]) -> bool {
+/// Whether a file was written before another one changed.
+fn is_older(file: &Path, other: &Path) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-    let Some(at) = changed(file) else { return true };
-    let newest = others.iter().filter_map(|path| changed(path)).max();
-    newest.unwrap_or(SystemTime::UNIX_EPOCH) >= at
+    changed(file).is_none_or(|at| changed(other).is_some_and(|changed| changed >= at))
 }
 
 #[cfg(test)]

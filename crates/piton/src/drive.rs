@@ -149,7 +149,7 @@ pub fn drive(
         let held = workspaces.turn()?;
         let worktrees = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
         let root = root_of(context, state);
-        let remarks = remarks::check(&context.project, &root, worktrees, &environment().path);
+        let remarks = remarks::check(&context.project, &root, worktrees);
         drop(held);
         remarks.lines.iter().for_each(ui::say);
         workspaces.refuse(remarks.refusal);

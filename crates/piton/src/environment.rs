@@ -3,7 +3,6 @@
 //!
 //! Colour is the exception: `anstream` reads `NO_COLOR`, `CLICOLOR` and `TERM` itself.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -20,8 +19,6 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(Environment::read);
 pub struct Environment {
     /// What is passed on to the keeper and its children.
     pub inherited: Inherited,
-    /// Where programs are looked for.
-    pub path: OsString,
     /// The person's home, by its real path.
     pub home: Option<PathBuf>,
     /// The person's name.
@@ -52,7 +49,6 @@ impl Environment {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         Self {
             inherited,
-            path: std::env::var_os("PATH").unwrap_or_default(),
             home: home.map(|home| home.canonicalize().unwrap_or(home)),
             user: ["PITON_USER", "USER", "LOGNAME"].iter().find_map(text),
             run_id: text(&"PITON_RUN_ID"),

@@ -5,7 +5,6 @@
 
 mod repository;
 mod submodule;
-mod unchanged;
 
 use std::path::{Path, PathBuf};
 
@@ -163,12 +162,8 @@ fn no_such_branch(root: &Path, branch: &str) -> Refusal {
 
 /// Checks that a work tree holds nothing uncommitted, our own files and folders apart.
 pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
-    let git_dir = git_dir(dir);
-    idle_in(dir, git_dir.as_deref())?;
+    idle(dir)?;
     let is_own = |path: &str| own.iter().any(|own| is_below(path, own));
-    if git_dir.is_some_and(|git_dir| unchanged::is_clean(dir, &git_dir, &is_own)) {
-        return Ok(());
-    }
     let uncommitted = history::uncommitted(dir);
     let uncommitted = uncommitted.map_err(|error| refusals::no_status(dir, error.to_string()))?;
     let dirty: Vec<String> = uncommitted
@@ -181,28 +176,16 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
 
 /// Checks that no merge, rebase or the like is in progress in a work tree.
 pub fn idle(dir: &Path) -> Result<(), Refusal> {
-    idle_in(dir, git_dir(dir).as_deref())
-}
-
-/// The git folder of a work tree.
-fn git_dir(dir: &Path) -> Option<PathBuf> {
-    Project::discover_cached(dir).ok().and_then(|project| project.git_dir)
-}
-
-fn idle_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
-    match git_dir.and_then(|git_dir| found_in(git_dir).next()) {
-        None => Ok(()),
-        Some(found) => Err(found.refusal(dir)),
-    }
+    under_way(dir).first().map_or(Ok(()), |found| Err(found.refusal(dir)))
 }
 
 /// The operations that are in progress in a work tree.
 pub fn under_way(dir: &Path) -> Vec<Operation> {
-    git_dir(dir).iter().flat_map(|git_dir| found_in(git_dir)).collect()
-}
-
-fn found_in(git_dir: &Path) -> impl Iterator<Item = Operation> {
-    UNDER_WAY.into_iter().filter(|operation| git_dir.join(operation.file).exists())
+    let git_dir = Project::discover_cached(dir).ok().and_then(|project| project.git_dir);
+    let found = |operation: &Operation| {
+        git_dir.as_ref().is_some_and(|git_dir| git_dir.join(operation.file).exists())
+    };
+    UNDER_WAY.into_iter().filter(found).collect()
 }
 
 fn is_below(path: &str, own: &str) -> bool {

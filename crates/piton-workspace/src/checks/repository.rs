@@ -1,19 +1,15 @@
 //! What a repository uses that limits lanes, or that they do not work with.
 //!
-//! Read from the configuration and the committed attribute files, in a few calls of git; nothing is
-//! tried out. What no one can see in advance (a filter that fails on one file) fails later, with
-//! git's own message.
+//! Read from the configuration, in a few calls of git; nothing is tried out. What no one can see in
+//! advance (a filter that is missing or fails on a file) fails later, with git's own message.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use piton_core::refusal::{Refusal, Remedy};
 use piton_core::shell;
 
-use crate::files::os_path;
-use crate::git::{self, Git};
+use crate::git;
 use crate::refusals;
 use crate::repo::Project;
 
@@ -32,8 +28,8 @@ pub struct Remark {
     pub about: Refusal,
 }
 
-/// Looks at a repository for what matters to lanes. `path` is where programs are looked for.
-pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
+/// Looks at a repository for what matters to lanes.
+pub fn repository(dir: &Path) -> Vec<Remark> {
     let mut seen = Vec::new();
     let mut say = |refuses, about| seen.push(Remark { refuses, about });
     if let Some(version) = too_old() {
@@ -51,9 +47,6 @@ pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
         say(true, refusals::sha256());
     }
     seen.extend(mirrors(&config));
-    for filter in filters(dir) {
-        seen.extend(config.filter(&filter, path));
-    }
     seen
 }
 
@@ -74,21 +67,6 @@ fn too_old() -> Option<String> {
     let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
     let found = (numbers.next()?, numbers.next()?);
     (found < GIT_OLDEST).then_some(version)
-}
-
-/// The filters that committed attribute files name.
-fn filters(dir: &Path) -> BTreeSet<String> {
-    let listed = Git::at(dir)
-        .args(["ls-files", "-z", "--", ".gitattributes", "**/.gitattributes"])
-        .bytes()
-        .unwrap_or_default();
-    let info = Project::discover(dir).ok().and_then(|project| project.common_dir);
-    let files = git::words(&listed)
-        .map(|path| dir.join(os_path(path)))
-        .chain(info.map(|common| common.join("info/attributes")));
-    let text: String = files.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-    let words = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
-    words.filter_map(|word| word.strip_prefix("filter=")).map(ToOwned::to_owned).collect()
 }
 
 /// The configuration, keys in lower case as git prints them.
@@ -138,40 +116,4 @@ impl Config {
         }
         found
     }
-
-    /// What there is to say about a filter.
-    fn filter(&self, name: &str, path: &OsStr) -> Option<Remark> {
-        let command = ["process", "smudge"]
-            .iter()
-            .find_map(|kind| self.get(&format!("filter.{name}.{kind}")))
-            .filter(|command| !command.is_empty());
-        let required = self.is(&format!("filter.{name}.required"), "true");
-        let (refuses, about) = match command {
-            None if name == "lfs" => (false, refusals::lfs_not_set_up()),
-            Some(command) if !found(command, path) => {
-                (required, refusals::filter_missing(name, command, required))
-            }
-            _ => return None,
-        };
-        Some(Remark { refuses, about })
-    }
-}
-
-/// Tells whether the program a command begins with is there. What a shell would have to interpret
-/// first is taken to be there.
-fn found(command: &str, path: &OsStr) -> bool {
-    let mut words = command.split_whitespace();
-    let Some(word) = words.next() else { return false };
-    let program = match (word, words.next()) {
-        ("git", Some("lfs")) => "git-lfs",
-        _ => word,
-    };
-    if program.contains(['$', '"', '\'', '~', '`', '(', '=']) {
-        return true;
-    }
-    if program.contains('/') {
-        return Path::new(program).exists();
-    }
-    let mut folders = path.as_bytes().split(|byte| *byte == b':');
-    folders.any(|folder| os_path(folder).join(program).is_file())
 }

@@ -271,6 +271,25 @@ pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty())
 }
 
+/// A path that differs, as git prints it with `--raw -z`: what it was and what it is.
+pub(crate) struct RawChange<'a> {
+    pub modes: [&'a str; 2],
+    pub ids: [&'a str; 2],
+    pub path: &'a [u8],
+}
+
+/// Reads `:OLDMODE NEWMODE OLD NEW STATUS`, then the path, again and again; `None` if it is not that.
+pub(crate) fn raw_changes(bytes: &[u8]) -> Option<Vec<RawChange<'_>>> {
+    let mut words = words(bytes);
+    let mut changes = Vec::new();
+    while let Some(head) = words.next() {
+        let fields = std::str::from_utf8(head).ok()?.strip_prefix(':')?.split(' ');
+        let &[old, new, from, to, _] = fields.collect::<Vec<_>>().as_slice() else { return None };
+        changes.push(RawChange { modes: [old, new], ids: [from, to], path: words.next()? });
+    }
+    Some(changes)
+}
+
 /// Words as git reads them with `-z`.
 pub(crate) fn ended<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
 use crate::files::os_path;
-use crate::git::{self, Git};
+use crate::git::{self, Git, RawChange as GitChange};
 
 /// A path that differs between two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,20 +52,12 @@ pub(super) fn index_info<'a>(changes: impl Iterator<Item = &'a Change>, id_len: 
     }))
 }
 
-/// Reads raw entries: `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
 fn raw(bytes: &[u8]) -> Result<Vec<Change>> {
-    let mut words = git::words(bytes);
-    let mut changes = Vec::new();
-    while let Some(head) = words.next() {
-        let path = words.next().ok_or(Error::Strange("diff"))?;
-        let head = String::from_utf8_lossy(head);
-        let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
-        let [old_mode, new_mode, _, id, _] = fields[..] else { return Err(Error::Strange("diff")) };
-        changes.push(Change {
-            path: os_path(path).to_owned(),
-            in_old: old_mode != "000000",
-            new: (new_mode != "000000").then(|| (new_mode.to_owned(), id.to_owned())),
-        });
-    }
-    Ok(changes)
+    let changes = git::raw_changes(bytes).ok_or(Error::Strange("diff"))?;
+    let change = |GitChange { modes: [old, new], ids: [_, id], path }: GitChange<'_>| Change {
+        path: os_path(path).to_owned(),
+        in_old: old != "000000",
+        new: (new != "000000").then(|| (new.to_owned(), id.to_owned())),
+    };
+    Ok(changes.into_iter().map(change).collect())
 }

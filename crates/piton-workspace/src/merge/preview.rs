@@ -19,6 +19,9 @@ use crate::refusals;
 use crate::repo::Repo;
 use crate::worktree::At as _;
 
+/// The copy of the index in the git folder of a work tree.
+const COPY: &str = "piton-check";
+
 /// Checks that the work tree of base, if there is one, can go from one commit to another.
 pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<(), Refusal> {
     checks::may_move(base)?;
@@ -49,7 +52,6 @@ fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
         follow::recover(&repo, base)?;
     }
     // Another run's step would look like changes of the user's.
-    let _turn = guard::Turn::take(&repo.git_dir)?;
     let aside = Aside::copy(&repo)?;
     let changes = diff::commits(dir, old, new)?;
     let (paths, _) = in_the_way(&repo, &aside.copy, &changes, old, new)?;
@@ -147,23 +149,17 @@ fn vanishes(dir: &Path, folder: &Path, changes: &[Change]) -> bool {
     })
 }
 
-/// A copy of an index that goes with this value. There is one place for it, in our own folder, and
-/// a lock on that, so that kills leave at most one behind.
+/// A copy of an index that goes with this value. There is one place for it, so that kills leave at most
+/// one behind; whose turn it is has that place.
 struct Aside {
     copy: PathBuf,
-    _held: fs::File,
+    _turn: guard::Turn,
 }
 
 impl Aside {
     fn copy(repo: &Repo) -> Result<Self> {
-        repo.prepare();
-        let (guard, copy) = (repo.state.join("check-guard"), repo.state.join("check-index"));
-        let open = || {
-            let file = fs::File::options().append(true).create(true).open(&guard)?;
-            file.lock().map(|()| file)
-        };
-        let held = open().at(&guard)?;
-        let aside = Self { copy, _held: held };
+        let aside =
+            Self { copy: repo.git_dir.join(COPY), _turn: guard::Turn::take(&repo.git_dir)? };
         aside.clear();
         let index = repo.git_dir.join("index");
         if index.exists() {

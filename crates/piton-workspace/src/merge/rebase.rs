@@ -54,38 +54,24 @@ pub enum Rebase {
 /// Puts the lane's commits, those since `start`, on top of `onto`.
 pub fn rebase(root: &Path, head: &str, start: &str, onto: &str) -> Result<Rebase> {
     let commits = own_commits(root, head, start, onto)?;
-    let has_merges = commits.iter().any(|commit| commit.parents.len() > 1);
     let picked: Vec<&Commit> = commits.iter().filter(|c| c.parents.len() <= 1).collect();
     let replayed = replay(root, &picked, onto)?;
-    match replayed {
-        Replayed::Conflict { files, detail } => {
-            let whole = squash(root, &commits, head, start, onto)?;
-            Ok(whole.unwrap_or(Rebase::Conflict { files, detail }))
-        }
-        Replayed::Done { commit, tree, commits: 0 } if !has_merges => {
-            Ok(Rebase::Nothing { commit, tree })
-        }
-        Replayed::Done { commit, tree, .. } if commit == head => {
-            Ok(Rebase::UpToDate { commit, tree })
-        }
-        Replayed::Done { commit, tree, commits: count } => {
-            if has_merges {
-                let whole = merge_whole_lane(root, head, start, onto)?;
-                if whole != Merged::Clean(tree.clone()) {
-                    return match whole {
-                        Merged::Conflict { files, detail } => {
-                            Ok(Rebase::Conflict { files, detail })
-                        }
-                        Merged::Clean(tree) => one(root, &commits, onto, tree),
-                    };
-                }
-                if count == 0 {
-                    return Ok(Rebase::Nothing { commit, tree });
-                }
-            }
-            Ok(Rebase::Clean { commit, tree, commits: count, squashed: false })
+    let is_conflict = matches!(replayed, Rebase::Conflict { .. });
+    if is_conflict || picked.len() < commits.len() {
+        let is_same =
+            |whole: &str| matches!(&replayed, Rebase::Clean { tree, .. } if tree == whole);
+        match merge_whole_lane(root, head, start, onto)? {
+            Merged::Clean(whole) if is_same(&whole) => {}
+            Merged::Clean(whole) => return one(root, &commits, onto, whole),
+            Merged::Conflict { .. } if is_conflict => return Ok(replayed),
+            Merged::Conflict { files, detail } => return Ok(Rebase::Conflict { files, detail }),
         }
     }
+    Ok(match replayed {
+        Rebase::Clean { commit, tree, commits: 0, .. } => Rebase::Nothing { commit, tree },
+        Rebase::Clean { commit, tree, .. } if commit == head => Rebase::UpToDate { commit, tree },
+        replayed => replayed,
+    })
 }
 
 /// The lane's commits that base has not got, oldest first. Leaving out what is below the start
@@ -97,12 +83,8 @@ fn own_commits(root: &Path, head: &str, start: &str, onto: &str) -> Result<Vec<C
     list.lines().map(|id| Commit::read(root, id)).collect()
 }
 
-enum Replayed {
-    Done { commit: String, tree: String, commits: usize },
-    Conflict { files: Vec<String>, detail: String },
-}
-
-fn replay(root: &Path, commits: &[&Commit], onto: &str) -> Result<Replayed> {
+/// Puts commits on top of another one by one: clean, with how many had something new, or in conflict.
+fn replay(root: &Path, commits: &[&Commit], onto: &str) -> Result<Rebase> {
     let mut tip = onto.to_owned();
     let mut tree = tree_of(root, onto)?;
     let mut count = 0;
@@ -122,7 +104,7 @@ fn replay(root: &Path, commits: &[&Commit], onto: &str) -> Result<Replayed> {
             Merged::Conflict { files, detail } => {
                 let (id, subject) = (short(&commit.id), commit.subject());
                 let detail = format!("commit {id} ({subject}):\n{detail}");
-                return Ok(Replayed::Conflict { files, detail });
+                return Ok(Rebase::Conflict { files, detail });
             }
             Merged::Clean(merged) if merged == tree => {}
             Merged::Clean(merged) => {
@@ -132,7 +114,7 @@ fn replay(root: &Path, commits: &[&Commit], onto: &str) -> Result<Replayed> {
             }
         }
     }
-    Ok(Replayed::Done { commit: tip, tree, commits: count })
+    Ok(Rebase::Clean { commit: tip, tree, commits: count, squashed: false })
 }
 
 /// The lane merged as a whole.
@@ -140,20 +122,6 @@ fn merge_whole_lane(root: &Path, head: &str, start: &str, onto: &str) -> Result<
     // If base was rewritten, where they parted is before what the user took back.
     let from = (!is_ancestor(root, start, onto)?).then_some(start);
     merge(root, from, onto, head)
-}
-
-/// The lane as one commit, if that is possible without a conflict.
-fn squash(
-    root: &Path,
-    commits: &[Commit],
-    head: &str,
-    start: &str,
-    onto: &str,
-) -> Result<Option<Rebase>> {
-    match merge_whole_lane(root, head, start, onto)? {
-        Merged::Clean(tree) => one(root, commits, onto, tree).map(Some),
-        Merged::Conflict { .. } => Ok(None),
-    }
 }
 
 /// One commit in the place of many, by the author of the last, naming all.

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{added, is_addable, listed, own_index};
+use super::{added, is_large, listed, own_index};
 use crate::files::{os_path, sync};
 use crate::git::{self, Git};
-use crate::snapshot::{Error, Missed, Why};
+use crate::snapshot::{Error, Missed};
 
 /// How the large files of a work tree differ from those of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,16 +19,6 @@ pub struct Large {
     pub other: Vec<PathBuf>,
     /// What is to come from the tree, as an index has it.
     back: Vec<Vec<u8>>,
-}
-
-/// Whether a snapshot lacks a file because of its size.
-pub fn is_large(missed: &Missed) -> bool {
-    is_large_why(missed.why)
-}
-
-/// Whether that is the reason.
-pub fn is_large_why(why: Why) -> bool {
-    is_addable(why)
 }
 
 /// Compares large files with those that a commit or tree has. `present` and `target` are what the
@@ -40,7 +30,7 @@ pub fn compare(
     target: &[Missed],
 ) -> Result<Large, Error> {
     let large = |all: &[Missed]| -> BTreeSet<Vec<u8>> {
-        all.iter().filter(|m| is_large(m)).map(|m| m.path.clone()).collect()
+        all.iter().filter(|m| is_large(m.why)).map(|m| m.path.clone()).collect()
     };
     let (now, then) = (large(present), large(target));
     let mut found = Large::default();

@@ -35,10 +35,11 @@ pub struct Completed {
 
 /// Whether a commit needs more than what a snapshot holds.
 pub fn is_incomplete(missed: &[Missed]) -> bool {
-    missed.iter().any(|m| is_addable(m.why) || is_left(m.why))
+    missed.iter().any(|m| is_large(m.why) || is_left(m.why))
 }
 
-pub(crate) fn is_addable(why: Why) -> bool {
+/// Whether a snapshot lacks a file because of its size, or because it changed all the time: git can add it.
+pub fn is_large(why: Why) -> bool {
     matches!(why, Why::TooLarge | Why::Unstable)
 }
 
@@ -56,7 +57,7 @@ pub fn complete(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Completed, 
         }
     }
     let large: Vec<&[u8]> =
-        missed.iter().filter(|m| is_addable(m.why)).map(|m| m.path.as_slice()).collect();
+        missed.iter().filter(|m| is_large(m.why)).map(|m| m.path.as_slice()).collect();
     if large.is_empty() {
         return Ok(Completed { tree: tree.to_owned(), left });
     }
@@ -90,14 +91,14 @@ pub fn only_here(dir: &Path, head: Option<&str>, missed: &[Missed]) -> Result<Ve
         let path = dir.join(os_path(&miss.path));
         let lost = match miss.why {
             // The last is in its snapshot.
-            Why::Special | Why::Filter | Why::Name => false,
+            Why::Special | Why::Filter => false,
             Why::Nested | Why::Submodule => !is_elsewhere(&path),
             Why::TooLarge | Why::Unstable => {
                 let own = added(dir, &own_index(dir)?, &[&miss.path])?;
                 let held = head.map(|head| listed(dir, head, &miss.path)).transpose()?;
                 held.unwrap_or_default() != own
             }
-            Why::Unreadable | Why::Unknown => true,
+            Why::Unreadable | Why::Name | Why::Unknown => true,
         };
         if lost {
             only.push(miss.clone());

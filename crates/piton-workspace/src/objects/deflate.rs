@@ -1,23 +1,12 @@
 //! Bytes as git stores them: zlib streams, made without paying for a compressor each time.
 //!
 //! A compressor's state is a third of a megabyte that has to be cleared, which costs more than most
-//! objects of a snapshot: each thread keeps one, and what is so small that a pack's other bytes
-//! outweigh it is stored as it is.
+//! objects of a snapshot: each thread keeps one.
 
 use std::cell::RefCell;
 use std::io;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
-
-/// Up to here bytes are stored as they are: commits and trees of a few lines, which are mostly ids
-/// that no compressor makes smaller.
-const STORED_BYTES_MAX: usize = 512;
-/// What a stream begins with that was made in a hurry, as ours are.
-const HEADER: [u8; 2] = [0x78, 0x01];
-/// The first byte of a block that is the last one and stored as it is.
-const LAST_STORED: u8 = 1;
-/// The largest prime below 2^16, which the checksum counts to.
-const ADLER_BASE: u32 = 65_521;
 
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compress>> = const { RefCell::new(None) };
@@ -25,41 +14,16 @@ thread_local! {
 
 /// Appends a zlib stream of `data` to `out`.
 pub(crate) fn append(data: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    match u16::try_from(data.len()) {
-        Ok(len) if data.len() <= STORED_BYTES_MAX => {
-            store(data, len, out);
-            Ok(())
-        }
-        _ => COMPRESSOR.with_borrow_mut(|kept| {
-            let compressor = match kept {
-                Some(compressor) => {
-                    compressor.reset();
-                    compressor
-                }
-                None => kept.insert(Compress::new(Compression::fast(), true)),
-            };
-            compress(compressor, data, out)
-        }),
-    }
-}
-
-fn store(data: &[u8], len: u16, out: &mut Vec<u8>) {
-    out.reserve(data.len() + 11);
-    out.extend_from_slice(&HEADER);
-    out.push(LAST_STORED);
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(&(!len).to_le_bytes());
-    out.extend_from_slice(data);
-    out.extend_from_slice(&adler(data).to_be_bytes());
-}
-
-/// The checksum at the end of a stream; what is stored is short enough for the sums not to overflow.
-fn adler(data: &[u8]) -> u32 {
-    let (a, b) = data.iter().fold((1, 0), |(a, b), byte| {
-        let a = a + u32::from(*byte);
-        (a, b + a)
-    });
-    (b % ADLER_BASE) << 16 | (a % ADLER_BASE)
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let compressor = match kept {
+            Some(compressor) => {
+                compressor.reset();
+                compressor
+            }
+            None => kept.insert(Compress::new(Compression::fast(), true)),
+        };
+        compress(compressor, data, out)
+    })
 }
 
 fn compress(compressor: &mut Compress, data: &[u8], out: &mut Vec<u8>) -> io::Result<()> {

@@ -7,7 +7,7 @@
 //! the pack, which takes a fraction of the time of a file of its own.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest as _, Sha1};
@@ -20,8 +20,6 @@ use crate::files;
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 /// Offsets from here on need eight bytes in the index.
 const OFFSET_SMALL_MAX: u64 = 0x7fff_ffff;
-/// What our `.keep` files say that are no pack.
-const KEEP: &str = "piton: a snapshot is being taken\n";
 
 /// An object as it stands in a pack.
 pub(crate) struct Packed {
@@ -119,14 +117,16 @@ impl Pack {
         let Some((path, _held)) = self.spilled.take() else {
             return Err(Error::Pack("the file is gone".to_owned()));
         };
-        put_keep(&path, &keep).map_err(|e| Error::file(&keep, e))?;
+        // One that is there already does too. Where the file system knows no second names, nothing
+        // protects the pack.
+        let _ = std::fs::hard_link(&path, &keep);
         for (from, to) in [(&path, "pack"), (&index_path, "idx")] {
             let to = base.with_extension(to);
             std::fs::rename(from, &to).map_err(|e| Error::file(&to, e))?;
         }
         let folder = File::open(&self.folder).and_then(|f| f.sync_all());
         folder.map_err(|e| Error::file(&self.folder, e))?;
-        Ok(Some(Written { base, keep }))
+        Ok(Some(Written { keep }))
     }
 
     /// Puts the count in and the checksum behind, and syncs the file; returns the checksum.
@@ -157,21 +157,9 @@ impl Pack {
     }
 }
 
-/// Protects a pack. What is there already does, and is never written to: it may be the pack.
-fn put_keep(pack: &Path, keep: &Path) -> std::io::Result<()> {
-    let linked = std::fs::hard_link(pack, keep);
-    let made = linked.or_else(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Err(error),
-        // Some file systems know no second names.
-        _ => File::create_new(keep)?.write_all(KEEP.as_bytes()),
-    });
-    made.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
-}
-
 /// Tells whether a `.keep` is one of ours.
 pub(crate) fn is_ours(keep: &Path, pack: &Path) -> bool {
     files::is_same(std::fs::symlink_metadata(keep), std::fs::symlink_metadata(pack))
-        || std::fs::read(keep).is_ok_and(|text| text == KEEP.as_bytes())
 }
 
 /// Puts the count into a file that was begun without it; its checksum, and the place behind it.
@@ -199,20 +187,14 @@ impl Drop for Pack {
 
 /// A pack that is there for good.
 pub(crate) struct Written {
-    base: PathBuf,
     keep: PathBuf,
 }
 
 impl Written {
-    /// Its name without an ending.
-    pub(crate) fn name(&self) -> String {
-        self.base.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
     /// Lets git repack it, now that a ref holds its objects.
     pub(crate) fn release(self) {
-        // One left behind only keeps a small pack from being joined with others; it is removed
-        // when packs are joined.
+        // One left behind only keeps a small pack from being joined with others, until a driver
+        // sweeps it away.
         let _ = std::fs::remove_file(&self.keep);
     }
 }
@@ -249,32 +231,4 @@ fn index(objects: &[(Oid, u32, u64)], pack: Oid) -> Vec<u8> {
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);
     bytes
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_is_a_name_of_the_pack_and_one_that_is_there_is_never_written_to() {
-        let home = tempfile::tempdir().unwrap();
-        let [pack, keep, other] = ["p.pack", "p.keep", "q.pack"].map(|name| home.path().join(name));
-        std::fs::write(&pack, "the pack").unwrap();
-        std::fs::write(&other, "another").unwrap();
-        put_keep(&pack, &keep).unwrap();
-        assert!(is_ours(&keep, &pack) && !is_ours(&keep, &other));
-        // As after a crash, when the same is packed again.
-        put_keep(&other, &keep).unwrap();
-        assert_eq!(std::fs::read(&pack).unwrap(), b"the pack");
-        std::fs::remove_file(&keep).unwrap();
-        assert_eq!(std::fs::read(&pack).unwrap(), b"the pack");
-        // A file of its own, as older versions made it; and one of somebody else.
-        std::fs::write(&keep, KEEP).unwrap();
-        assert!(is_ours(&keep, &pack));
-        std::fs::write(&keep, "mine").unwrap();
-        assert!(!is_ours(&keep, &pack));
-        put_keep(Path::new("/nothing/here"), &home.path().join("r.keep")).unwrap();
-        assert!(is_ours(&home.path().join("r.keep"), &pack));
-    }
 }

@@ -8,9 +8,12 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Part of every name.
 const OURS: &str = "_piton_";
+/// What protects a pack for longer than this was left by a crash: a snapshot takes seconds.
+const KEEP_AGE_MAX: Duration = Duration::from_secs(3600);
 /// How a pack begins.
 const PACK: &[u8] = b"PACK";
 
@@ -54,10 +57,20 @@ pub fn sweep(common: &Path) {
                 if let Some(_held) = hold_if_free(&path) {
                     let _ = fs::remove_file(&path);
                 }
-            } else if name.ends_with(".keep") && !path.with_extension("idx").exists() {
-                sweep_keep(&path);
+            } else if name.ends_with(".keep") {
+                let is_finished = path.with_extension("idx").exists();
+                if is_finished { release_left(&path) } else { sweep_keep(&path) }
             }
         }
+    }
+}
+
+/// Lets git repack a pack whose snapshot was interrupted.
+fn release_left(keep: &Path) {
+    let modified = fs::metadata(keep).and_then(|about| about.modified());
+    let age = modified.ok().and_then(|at| at.elapsed().ok());
+    if age > Some(KEEP_AGE_MAX) && super::is_ours(keep, &keep.with_extension("pack")) {
+        let _ = fs::remove_file(keep);
     }
 }
 

@@ -3,60 +3,35 @@
 //! That folder is synced after every move, and those above it if it is new.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::SystemTime;
 
 use crate::files::sync;
-
-/// What tells one file from another that had its path before.
-type Version = (u64, u64, Option<SystemTime>);
 
 /// The folder of a repository's refs where they are not files.
 const TABLES: &str = "reftable";
 
-/// The folders that a transaction changes.
-pub(super) struct Changing<'a> {
-    common: &'a Path,
-    lines: &'a str,
-    /// Whether a ref goes that may have stood among the packed ones.
-    deletes: bool,
-    /// The packed refs as they were.
-    packed: Option<Version>,
+/// Syncs the folders that the lines of a transaction changed.
+pub(super) fn sync(common: &Path, lines: &str) -> io::Result<()> {
+    sync_with(common, lines, &mut sync::folder)
 }
 
-impl<'a> Changing<'a> {
-    /// Looks before the transaction is carried out.
-    pub(super) fn before(common: &'a Path, lines: &'a str) -> Self {
-        let deletes = lines.lines().any(|line| line.starts_with("delete "));
-        let packed = if deletes { changed(&common.join("packed-refs")) } else { None };
-        Self { common, lines, deletes, packed }
+fn sync_with(
+    common: &Path,
+    lines: &str,
+    sync: &mut impl FnMut(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let moves = |line: &'_ &str| line.starts_with("update ") || line.starts_with("delete ");
+    let mut names = lines.lines().filter(moves).filter_map(|line| line.split(' ').nth(1));
+    if has_tables(common) {
+        return names.next().map_or(Ok(()), |_| sync(&common.join(TABLES)));
     }
-
-    /// Syncs what it changed.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.sync_with(&mut sync::folder)
+    let mut done = BTreeSet::new();
+    for name in names {
+        sync::way_up_with(common, name, &mut done, sync)?;
     }
-
-    fn sync_with(&self, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-        let mut names = self.lines.lines().filter_map(|line| {
-            let mut words = line.split(' ');
-            words.next().filter(|verb| ["update", "delete"].contains(verb)).and(words.next())
-        });
-        if has_tables(self.common) {
-            return names.next().map_or(Ok(()), |_| sync(&self.common.join(TABLES)));
-        }
-        let mut done = BTreeSet::new();
-        for name in names {
-            sync::way_up_with(self.common, name, &mut done, sync)?;
-        }
-        if self.deletes && changed(&self.common.join("packed-refs")) != self.packed {
-            sync(self.common)?;
-        }
-        Ok(())
-    }
+    // A ref that goes may have stood among the packed ones.
+    if lines.lines().any(|line| line.starts_with("delete ")) { sync(common) } else { Ok(()) }
 }
 
 /// Tells whether refs are not files.
@@ -72,22 +47,16 @@ pub(crate) fn sync_ref(common: &Path, name: &str) -> io::Result<()> {
     sync::way_up(common, name)
 }
 
-/// When a file was changed.
-fn changed(file: &Path) -> Option<Version> {
-    let found = fs::metadata(file).ok()?;
-    Some((found.dev(), found.ino(), found.modified().ok()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// The folders that are synced for a transaction, from the repository's own.
-    fn synced(top: &Path, lines: &str, act: impl FnOnce() -> io::Result<()>) -> Vec<String> {
-        let changing = Changing::before(top, lines);
-        act().expect("the test's own files");
+    fn synced(top: &Path, lines: &str) -> Vec<String> {
         let mut all = Vec::new();
-        let done = changing.sync_with(&mut |folder| {
+        let done = sync_with(top, lines, &mut |folder| {
             let inner = folder.strip_prefix(top).map(|folder| folder.display().to_string());
             all.extend(inner);
             Ok(())
@@ -100,35 +69,22 @@ mod tests {
     fn a_new_folder_has_the_way_up_synced_and_a_known_one_only_itself() -> io::Result<()> {
         let home = tempfile::tempdir()?;
         let top = home.path();
-        let (folder, file) = (top.join("refs/heads/lane/P"), top.join("refs/heads/lane/P/A"));
-        let lines = "verify refs/piton/r/epoch 1\nupdate refs/heads/lane/P/A 1 0\n";
-        let found = synced(top, lines, || {
-            fs::create_dir_all(&folder)?;
-            fs::write(&file, "1\n")
-        });
+        let folder = top.join("refs/heads/lane/P");
+        fs::create_dir_all(&folder)?;
+        let found = synced(top, "verify refs/piton/r/epoch 1\nupdate refs/heads/lane/P/A 1 0\n");
         assert_eq!(found, ["refs/heads/lane/P", "refs/heads/lane", "refs/heads", "refs", ""]);
         let lines = "update refs/heads/lane/P/A 2 1\nupdate refs/heads/lane/P/B 2 0\n";
-        assert_eq!(synced(top, lines, || fs::write(&file, "2\n")), ["refs/heads/lane/P"]);
-        // Git removes the folder with its last ref: the entry that went stood in the one above.
-        let lines = "delete refs/heads/lane/P/A 2\n";
-        assert_eq!(synced(top, lines, || fs::remove_dir_all(&folder)), ["refs/heads/lane"]);
+        assert_eq!(synced(top, lines), ["refs/heads/lane/P"]);
+        // Git removes the folder with its last ref: the entry that went stood in the one above. One that
+        // was packed stood in a file at the top.
+        fs::remove_dir(&folder)?;
+        assert_eq!(synced(top, "delete refs/heads/lane/P/A 2\n"), ["refs/heads/lane", ""]);
         // Made again, it is another folder, though its path and perhaps its number are the same.
-        let found = synced(top, "update refs/heads/lane/P/A 1 0\n", || fs::create_dir(&folder));
+        fs::create_dir(&folder)?;
+        let found = synced(top, "update refs/heads/lane/P/A 1 0\n");
         assert_eq!(found, ["refs/heads/lane/P", "refs/heads/lane"]);
-        Ok(())
-    }
-
-    #[test]
-    fn packed_refs_and_tables_are_synced_when_they_change() -> io::Result<()> {
-        let home = tempfile::tempdir()?;
-        let top = home.path();
-        fs::create_dir_all(top.join("refs/heads"))?;
-        let lines = "delete refs/heads/main 2\n";
-        assert_eq!(synced(top, lines, || Ok(())), ["refs/heads", "refs", ""]);
-        let found = synced(top, lines, || fs::write(top.join("packed-refs"), "x"));
-        assert_eq!(found, ["refs/heads", ""]);
         fs::create_dir(top.join("reftable"))?;
-        assert_eq!(synced(top, lines, || Ok(())), ["reftable"]);
+        assert_eq!(synced(top, lines), ["reftable"]);
         Ok(())
     }
 }

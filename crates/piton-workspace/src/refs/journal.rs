@@ -12,8 +12,8 @@
 //! power cut as well. Our own refs and branches are moved by nobody else: a lock of one that is there
 //! while no transaction is in progress needs no note.
 //!
-//! A git that carries out many has one page for all of them, held by nobody in between. It may be
-//! removed then, which is seen before it is written to again.
+//! A git that carries out many has one page for all of them, held by nobody in between. The next driver
+//! removes it then, which is seen before it is written to again.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -22,11 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::run_of_branch;
+use super::{PREFIX, Transaction, run_of_branch};
 use crate::repo::Repo;
 
-/// Where our own refs are, and branches of lanes beside perhaps others.
-const OWN: [&str; 2] = [super::PREFIX, "refs/heads/lane/"];
 /// How long transactions of others are waited for; a transaction takes milliseconds.
 const QUIET_WAIT: Duration = Duration::from_secs(10);
 /// How often it is checked whether they ended.
@@ -37,9 +35,6 @@ const MADE_WITHIN: Duration = Duration::from_secs(10);
 /// No lock goes that changed within this time: a git of the user's that is at work goes on.
 const UNCHANGED_FOR: Duration = Duration::from_millis(500);
 
-/// So many files may lie there before those that nobody uses are looked for: a driver that ended
-/// leaves one.
-const FILES_MAX: usize = 16;
 /// What a page says after a transaction that was carried out. It grows by it, because a file that
 /// shrinks and grows again costs several times as much.
 const DONE: &str = "\ndone\n";
@@ -79,7 +74,6 @@ impl Page {
     pub(super) fn new(repo: &Repo) -> io::Result<Self> {
         let folder = folder(repo);
         let held = held(&folder)?;
-        tidy(&folder, &held)?;
         let mut options = File::options();
         options.read(true).append(true).create_new(true);
         loop {
@@ -102,8 +96,9 @@ impl Page {
         self.file.try_clone()
     }
 
-    /// Writes down what is to be done, and holds it; not if the file is gone.
-    pub(super) fn begin(&mut self, lines: &str) -> io::Result<bool> {
+    /// Writes down what is to be done, and holds it; not if the file is gone. `durably` for what takes
+    /// a lock where the user writes too.
+    pub(super) fn begin(&mut self, lines: &str, durably: bool) -> io::Result<bool> {
         self.held.lock_shared()?;
         self.file.lock_shared()?;
         let found = self.file.metadata()?;
@@ -116,7 +111,7 @@ impl Page {
             before = 0;
         }
         self.file.write_all(lines.as_bytes())?;
-        if is_shared(lines) {
+        if durably {
             self.file.sync_data()?;
             if let (false, Some(folder)) = (self.named, self.path.parent()) {
                 File::open(folder)?.sync_all()?;
@@ -159,44 +154,25 @@ impl Drop for Page {
     }
 }
 
-/// Removes the pages that nobody writes on, if there are many files.
-fn tidy(folder: &Path, held: &File) -> io::Result<()> {
-    if fs::read_dir(folder)?.count() <= FILES_MAX || held.try_lock().is_err() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_name() != HELD) {
-        let file = File::open(entry.path())?;
-        let free = file.try_lock().is_ok();
-        if free && fs::read_to_string(entry.path()).is_ok_and(|text| open(&text).is_empty()) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    held.unlock()
-}
-
 /// What of a file was not carried out yet.
 fn open(text: &str) -> &str {
     text.rsplit_once(DONE).map_or(text, |(_, rest)| rest)
 }
 
-/// Tells whether a lock stands in the way of these lines.
-pub(super) fn is_locked(repo: &Repo, lines: &str) -> bool {
-    locks(repo, lines).iter().any(|lock| lock.path.exists())
+/// Tells whether a lock stands in the way of a transaction.
+pub(super) fn is_locked(repo: &Repo, transaction: &Transaction) -> bool {
+    locks(repo, &transaction.lines, false).iter().any(|lock| lock.path.exists())
 }
 
-/// Removes the locks that transactions left which were interrupted, if there are any; how many those
-/// were. One that was interrupted after all its refs were deleted is never tried again, and the user
-/// would meet its locks first.
+/// Removes the locks that transactions left which were interrupted, and pages that nobody writes on; how
+/// many locks those were. One that was interrupted after all its refs were deleted is never tried again,
+/// and the user would meet its locks first.
 pub(super) fn clear(repo: &Repo) -> io::Result<usize> {
-    let mut own = String::new();
-    for top in OWN {
-        locked_below(repo, top.trim_end_matches('/'), &mut own);
-    }
-    let entries = fs::read_dir(folder(repo)).into_iter().flatten().flatten();
-    let written = entries.filter(|e| e.metadata().is_ok_and(|found| found.len() > 0));
-    let mut texts = written.filter_map(|entry| fs::read_to_string(entry.path()).ok());
-    let is_noted = texts.any(|text| is_locked(repo, open(&text)));
-    if is_noted || !own.is_empty() { sweep(repo, &own) } else { Ok(0) }
+    let mut own = Transaction::default();
+    locked_below(repo, PREFIX.trim_end_matches('/'), &mut own.lines);
+    let mut entries = fs::read_dir(folder(repo)).into_iter().flatten().flatten();
+    let has_pages = entries.any(|entry| entry.file_name() != HELD);
+    if has_pages || !own.lines.is_empty() { sweep(repo, &own) } else { Ok(0) }
 }
 
 /// Adds a line for each ref below a folder that is locked.
@@ -238,14 +214,18 @@ pub(super) fn await_naming(repo: &Repo, name: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes the locks of transactions that were interrupted, if they are in the way of these lines or
+/// Removes the locks of transactions that were interrupted, if they are in the way of this one or
 /// written down; how many that were.
-pub(super) fn sweep(repo: &Repo, lines: &str) -> io::Result<usize> {
-    sweep_until(repo, lines, Instant::now() + QUIET_WAIT)
+pub(super) fn sweep(repo: &Repo, transaction: &Transaction) -> io::Result<usize> {
+    sweep_until(repo, transaction, Instant::now() + QUIET_WAIT)
 }
 
 /// The same, but transactions of others are waited for until a time.
-pub(super) fn sweep_until(repo: &Repo, lines: &str, deadline: Instant) -> io::Result<usize> {
+pub(super) fn sweep_until(
+    repo: &Repo,
+    transaction: &Transaction,
+    deadline: Instant,
+) -> io::Result<usize> {
     let folder = folder(repo);
     let held = held(&folder)?;
     if !quiet(&held, deadline)? {
@@ -262,7 +242,7 @@ pub(super) fn sweep_until(repo: &Repo, lines: &str, deadline: Instant) -> io::Re
             }
             let begun = file.metadata()?.modified()?;
             let text = fs::read_to_string(&path)?;
-            for lock in locks(repo, open(&text)) {
+            for lock in locks(repo, open(&text), false) {
                 removed += usize::from(lock.remove_if_ours(begun)?);
             }
             fs::remove_file(&path)?;
@@ -270,7 +250,8 @@ pub(super) fn sweep_until(repo: &Repo, lines: &str, deadline: Instant) -> io::Re
     }
     if all_quiet {
         // What the end of the machine left need not be written down: nobody of ours is at work.
-        for lock in locks(repo, lines).iter().filter(|lock| lock.own) {
+        let met = locks(repo, &transaction.lines, transaction.of_lane);
+        for lock in met.iter().filter(|lock| lock.own) {
             removed += usize::from(lock.remove_if_ours(SystemTime::now())?);
         }
     }
@@ -310,33 +291,32 @@ fn refs_of(lines: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-fn is_among_own(name: &str) -> bool {
-    OWN.iter().any(|top| name.starts_with(top))
-}
-
 /// Whether a ref that is locked is ours: one of a lane is on record, or was about to be made.
-fn is_own(repo: &Repo, name: &str) -> bool {
-    let is_lane = || match name.strip_prefix("refs/heads/") {
-        Some(branch) => repo.value(name).is_none() || run_of_branch(&repo.root, branch).is_some(),
-        None => true,
-    };
-    is_among_own(name) && is_lane()
+fn is_own(repo: &Repo, name: &str, of_lane: bool) -> bool {
+    match name.strip_prefix("refs/heads/") {
+        Some(branch) => {
+            of_lane && (repo.value(name).is_none() || run_of_branch(&repo.root, branch).is_some())
+        }
+        None => name.starts_with(PREFIX),
+    }
 }
 
-/// Whether git takes locks for these lines where the user's does too.
-fn is_shared(lines: &str) -> bool {
-    refs_of(lines).any(|(word, name, _)| word == "delete" || !is_among_own(name))
+/// Whether git takes locks for a transaction where the user's does too.
+pub(super) fn is_shared(transaction: &Transaction) -> bool {
+    refs_of(&transaction.lines).any(|(word, name, _)| {
+        word == "delete" || !(transaction.of_lane || name.starts_with(PREFIX))
+    })
 }
 
-/// The locks that git takes for the lines of a transaction.
-fn locks(repo: &Repo, lines: &str) -> Vec<Lock> {
+/// The locks that git takes for the lines of a transaction; `of_lane` if nobody else moves its branches.
+fn locks(repo: &Repo, lines: &str, of_lane: bool) -> Vec<Lock> {
     let mut all = Vec::new();
     let lock =
         |path: PathBuf, own, value: &str| Lock { path, own, value: value.to_owned(), beside: None };
     let (mut heads, mut deletes) = (false, false);
     for (word, name, new) in refs_of(lines) {
         let path = repo.common.join(format!("{name}.lock"));
-        let own = path.exists() && is_own(repo, name);
+        let own = path.exists() && is_own(repo, name, of_lane);
         all.push(lock(path, own, new));
         heads |= name.starts_with("refs/heads/");
         deletes |= word == "delete";

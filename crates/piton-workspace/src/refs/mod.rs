@@ -15,7 +15,6 @@ use crate::git::{Error, Git};
 use crate::objects::write_blob;
 pub use crate::repo::value;
 use crate::repo::{self, Repo};
-use durable::Changing;
 pub(crate) use durable::sync_ref;
 pub use record::{branch_of, run_of_branch};
 use session::Outcome;
@@ -142,6 +141,7 @@ pub struct Transaction {
     lines: String,
     brief: bool,
     loose: bool,
+    of_lane: bool,
     logs: Logs,
 }
 
@@ -156,6 +156,12 @@ impl Transaction {
     /// Lets it give up soon where somebody else holds a lock.
     pub fn brief(mut self) -> Self {
         self.brief = true;
+        self
+    }
+
+    /// Says that the branches it moves are those of lanes: nobody else moves them.
+    pub(crate) fn of_lane(mut self) -> Self {
+        self.of_lane = true;
         self
     }
 
@@ -207,11 +213,11 @@ impl Transaction {
     /// The same, where it is known already where the repository keeps things.
     pub(crate) fn commit_in(self, repo: &Repo, why: &str) -> Result<(), Error> {
         let done = self.carry_out(repo, why);
-        if done.is_ok() || !journal::is_locked(repo, &self.lines) {
+        if done.is_ok() || !journal::is_locked(repo, &self) {
             return done;
         }
-        let removed = journal::sweep(repo, &self.lines).map_err(|e| unwritten(&e))?;
-        if removed == 0 && journal::is_locked(repo, &self.lines) {
+        let removed = journal::sweep(repo, &self).map_err(|e| unwritten(&e))?;
+        if removed == 0 && journal::is_locked(repo, &self) {
             return done;
         }
         self.once(repo, why)
@@ -220,11 +226,10 @@ impl Transaction {
     /// Carries it out by the git that stays, or else by one of its own.
     fn carry_out(&self, repo: &Repo, why: &str) -> Result<(), Error> {
         if self.fits_session(repo, why) {
-            let changing = Changing::before(&repo.common, &self.lines);
-            match session::carry_out(repo, &self.lines, self.logs == Logs::Made) {
-                Outcome::Done => return self.synced(&changing),
+            match session::carry_out(repo, self) {
+                Outcome::Done => return self.synced(repo),
                 Outcome::Refused(error) if self.brief => return Err(error),
-                Outcome::Lost if self.is_applied(repo) => return self.synced(&changing),
+                Outcome::Lost if self.is_applied(repo) => return self.synced(repo),
                 // A git of its own has more patience with locks, and says what is wrong.
                 Outcome::Refused(_) | Outcome::Lost | Outcome::Unasked => {}
             }
@@ -252,11 +257,10 @@ impl Transaction {
     }
 
     fn once(&self, repo: &Repo, why: &str) -> Result<(), Error> {
-        let changing = Changing::before(&repo.common, &self.lines);
         let patience = if self.brief { &BRIEFLY[..] } else { &[PATIENCE] };
-        let outcome = session::carry_out_alone(repo, &self.lines, why, patience);
+        let outcome = session::carry_out_alone(repo, self, why, patience);
         match outcome.map_err(|e| unwritten(&e))? {
-            Outcome::Done => self.synced(&changing),
+            Outcome::Done => self.synced(repo),
             Outcome::Refused(error) => Err(error),
             Outcome::Lost | Outcome::Unasked => {
                 Err(failed("git ended in the middle of it without a word; try again".to_owned()))
@@ -264,8 +268,11 @@ impl Transaction {
         }
     }
 
-    fn synced(&self, changing: &Changing<'_>) -> Result<(), Error> {
-        if self.loose { Ok(()) } else { changing.sync().map_err(|e| unsynced(&e)) }
+    fn synced(&self, repo: &Repo) -> Result<(), Error> {
+        if self.loose {
+            return Ok(());
+        }
+        durable::sync(&repo.common, &self.lines).map_err(|e| unsynced(&e))
     }
 }
 

@@ -13,8 +13,8 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use super::BRIEFLY;
-use super::journal::Page;
+use super::journal::{Page, is_shared};
+use super::{BRIEFLY, Logs, Transaction};
 use crate::git::{Error, Git, Pool};
 use crate::repo::Repo;
 
@@ -48,23 +48,24 @@ pub(super) enum Outcome {
     Unasked,
 }
 
-/// Carries out a transaction; `logs` if it makes a branch.
-pub(super) fn carry_out(repo: &Repo, lines: &str, logs: bool) -> Outcome {
+/// Carries out a transaction by a git that stays.
+pub(super) fn carry_out(repo: &Repo, transaction: &Transaction) -> Outcome {
     // The next one is begun along with it: then one answer is all there is to wait for.
-    let input = &format!("{lines}commit\nstart\n");
+    let input = &format!("{}commit\nstart\n", transaction.lines);
     if input.len() > SENT_BYTES_MAX {
         return Outcome::Unasked;
     }
+    let (logs, durably) = (transaction.logs == Logs::Made, is_shared(transaction));
     let young = |session: &Session| !logs || session.begun.elapsed() <= LOG_AGE_MAX;
     if let Some(session) = SESSIONS.take(&repo.common).filter(young) {
-        match session.carry_out_and_stay(repo, input) {
+        match session.carry_out_and_stay(repo, input, durably) {
             // It was ended in the meantime, as by Ctrl-C.
             Outcome::Unasked => {}
             outcome => return outcome,
         }
     }
     match Session::that_stays(repo) {
-        Ok(session) => session.carry_out_and_stay(repo, input),
+        Ok(session) => session.carry_out_and_stay(repo, input, durably),
         Err(_) => Outcome::Unasked,
     }
 }
@@ -72,15 +73,15 @@ pub(super) fn carry_out(repo: &Repo, lines: &str, logs: bool) -> Outcome {
 /// Carries out a transaction by a git of its own, for any reason.
 pub(super) fn carry_out_alone(
     repo: &Repo,
-    lines: &str,
+    transaction: &Transaction,
     why: &str,
     patience: &[&str],
 ) -> io::Result<Outcome> {
-    let input = format!("{lines}commit\n");
+    let (input, durably) = (format!("{}commit\n", transaction.lines), is_shared(transaction));
     loop {
         let mut session = Session::begin(repo, Git::at(&repo.root), why, patience)?;
         // A sweep may have come before it was written to.
-        if session.page.begin(&input)? {
+        if session.page.begin(&input, durably)? {
             // If it is dead already, its answer says so. No more follows.
             let _ = session.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
             return Ok(session.answer());
@@ -121,21 +122,17 @@ impl Session {
         Ok(session)
     }
 
-    fn carry_out_and_stay(mut self, repo: &Repo, input: &str) -> Outcome {
-        let outcome = self.carry_out(input);
+    fn carry_out_and_stay(mut self, repo: &Repo, input: &str, durably: bool) -> Outcome {
+        let outcome = if self.send(input, durably) { self.answer() } else { Outcome::Unasked };
         if matches!(outcome, Outcome::Done) {
             SESSIONS.put(repo.common.clone(), self);
         }
         outcome
     }
 
-    fn carry_out(&mut self, input: &str) -> Outcome {
-        if self.send(input) { self.answer() } else { Outcome::Unasked }
-    }
-
     /// Writes a transaction down and sends it, if there is somebody to send it to.
-    fn send(&mut self, input: &str) -> bool {
-        self.page.begin(input).unwrap_or(false)
+    fn send(&mut self, input: &str, durably: bool) -> bool {
+        self.page.begin(input, durably).unwrap_or(false)
             && self.stdin.as_mut().is_some_and(|pipe| pipe.write_all(input.as_bytes()).is_ok())
     }
 
@@ -316,7 +313,7 @@ mod tests {
     /// A session that has locked what a transaction moves, and is about to be interrupted.
     fn prepared(scene: &Scene, lines: &str) -> Session {
         let mut session = Session::that_stays(&scene.repo).unwrap();
-        assert!(session.send(&format!("{lines}prepare\n")));
+        assert!(session.send(&format!("{lines}prepare\n"), true));
         assert!(session.says("prepare: ok\n"));
         assert!(scene.lock(CHAIN).exists());
         session
@@ -387,8 +384,8 @@ mod tests {
         let first = scene.waiting().unwrap();
         // Somebody else, who meets a lock of ours.
         std::fs::write(scene.lock(CHAIN), "").unwrap();
-        let lines = format!("update {CHAIN} {one}\n");
-        let removed = super::super::journal::sweep_until(&scene.repo, &lines, Instant::now());
+        let met = Transaction::default().set(CHAIN, one);
+        let removed = super::super::journal::sweep_until(&scene.repo, &met, Instant::now());
         assert_eq!(removed.unwrap(), 1);
         // Its page is gone, so it starts again.
         scene.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use super::loose::{self, Found};
-use super::{Memo, Project};
+use super::{Memo, Repo};
 use crate::git::{Git, Pool};
 
 /// The gits that answer.
@@ -30,22 +30,12 @@ pub(crate) fn end_processes() {
 
 /// The object that a name leads to: a ref, an id, or an expression like `HEAD^{tree}`.
 pub fn value(dir: &Path, name: &str) -> Option<String> {
-    let (git_dir, common) = folders(dir)?;
-    Names { git_dir: &git_dir, common: &common }.value(name)
+    Repo::find(dir).ok()?.value(name)
 }
 
 /// The bytes of the object that a name leads to.
 pub(crate) fn bytes(dir: &Path, name: &str) -> Option<Vec<u8>> {
-    let (git_dir, common) = folders(dir)?;
-    Names { git_dir: &git_dir, common: &common }.bytes(name)
-}
-
-/// The git folder of the work tree that a folder belongs to, and the one that all share.
-fn folders(dir: &Path) -> Option<(PathBuf, PathBuf)> {
-    let project = Project::discover_cached(dir).ok()?;
-    // Above a folder that is gone lies another work tree.
-    let is_there = project.root == dir || dir.is_dir();
-    Some((project.git_dir.filter(|_| is_there)?, project.common_dir?))
+    Repo::find(dir).ok()?.bytes(name)
 }
 
 /// Notes what an object holds, by repository and id.

@@ -1,9 +1,9 @@
 //! Refs read from their files, where that is as good as asking git.
 //!
 //! Git itself looks at the file of a ref first, and what a whole one says holds; each is replaced at
-//! once, so none is ever seen half written. One without a file is nowhere if there are no packed refs
-//! either. Everything else (packed, symbolic or broken refs, those of one work tree alone,
-//! repositories without such files) is left to git.
+//! once, so none is ever seen half written. One without a file is packed or nowhere. Everything else
+//! (symbolic or broken refs, those of one work tree alone, repositories without such files) is left to
+//! git.
 
 use std::path::Path;
 
@@ -38,11 +38,21 @@ pub(crate) fn read(common: &Path, name: &str) -> Found {
     match text(&common.join(name)) {
         Ok(Some(text)) => named(text),
         // Looked at in this order: git packs a ref before its file goes.
-        Err(Errno::NOENT) if !is_there(common, "packed-refs") && !is_there(common, "reftable") => {
-            Found::Missing
-        }
+        Err(Errno::NOENT) if !is_there(common, "reftable") => packed(common, name),
         _ => Found::Unsure,
     }
+}
+
+/// What the packed refs say of one that has no file.
+fn packed(common: &Path, name: &str) -> Found {
+    let text = match std::fs::read_to_string(common.join("packed-refs")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Found::Missing,
+        Err(_) => return Found::Unsure,
+        Ok(text) => text,
+    };
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let found = lines.find(|(_, packed)| *packed == name);
+    found.map_or(Found::Missing, |(id, _)| named(id.to_owned()))
 }
 
 /// What a work tree has checked out, likewise.
@@ -61,13 +71,6 @@ fn named(text: String) -> Found {
 /// Whether something may be there: only a look that found nothing says that there is nothing.
 fn is_there(common: &Path, name: &str) -> bool {
     !matches!(rustix::fs::lstat(common.join(name)), Err(Errno::NOENT))
-}
-
-/// What the packed refs say of one.
-pub(crate) fn packed(common: &Path, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(common.join("packed-refs")).ok()?;
-    let line = text.lines().find(|l| l.split_once(' ').is_some_and(|(_, n)| n == name))?;
-    line.split_once(' ').map(|(id, _)| id.to_owned())
 }
 
 /// Tells whether a text is the whole id of an object, as git writes it.
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ref_is_missing_only_where_all_refs_are_files_and_none_is_packed() {
+    fn a_ref_is_missing_only_where_all_refs_are_files_and_it_is_not_packed() {
         let home = tempfile::tempdir().unwrap();
         let top = home.path();
         fs::create_dir_all(top.join("refs/heads")).unwrap();
@@ -131,11 +134,12 @@ mod tests {
         assert_eq!(head(top, top), Found::Missing);
         assert_eq!(read(top, "refs/bisect/none"), Found::Unsure);
         assert_eq!(read(top, "refs/heads"), Found::Unsure);
-        for elsewhere in ["packed-refs", "reftable"] {
-            fs::write(top.join(elsewhere), "").unwrap();
-            assert!(none.iter().all(|name| read(top, name) == Found::Unsure), "{elsewhere}");
-            assert_eq!(head(top, top), Found::Unsure);
-            fs::remove_file(top.join(elsewhere)).unwrap();
-        }
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        fs::write(top.join("packed-refs"), format!("# pack-refs\n{id} {}\n", none[0])).unwrap();
+        assert_eq!(read(top, none[0]), Found::Names(id.to_owned()));
+        assert_eq!(read(top, none[2]), Found::Missing);
+        fs::write(top.join("reftable"), "").unwrap();
+        assert!(none.iter().all(|name| read(top, name) == Found::Unsure));
+        assert_eq!(head(top, top), Found::Unsure);
     }
 }

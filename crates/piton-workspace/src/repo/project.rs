@@ -4,12 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Memo, is_id, loose};
+use super::Memo;
+use super::loose::{self, Found};
 use crate::files::{os_path, small};
 use crate::git::{self, git};
 
-/// Longest chain of symbolic refs that is followed; git itself allows five.
-const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
 pub(crate) const REFTABLE_HEAD: &str = "refs/heads/.invalid";
 
@@ -151,35 +150,16 @@ impl Project {
 
     /// The commit that is checked out; `None` without git or before the first commit.
     pub fn head(&self) -> Option<String> {
-        self.leads_to("HEAD".to_owned())
+        match loose::head(self.git_dir.as_ref()?, self.common_dir.as_ref()?) {
+            Found::Names(id) => Some(id),
+            Found::Missing => None,
+            Found::Unsure => git(&self.root, &["rev-parse", "--verify", "-q", "HEAD"]).ok(),
+        }
     }
 
     /// The same if it is a branch that is checked out; `None` also if HEAD is detached.
     pub fn branch_head(&self) -> Option<String> {
-        match head_ref(self.git_dir.as_ref()?)? {
-            name if name == REFTABLE_HEAD => self.branch().and_then(|_| self.head()),
-            name => self.leads_to(name),
-        }
-    }
-
-    /// The commit that a ref leads to.
-    fn leads_to(&self, mut name: String) -> Option<String> {
-        let (git_dir, common) = (self.git_dir.as_ref()?, self.common_dir.as_ref()?);
-        for _ in 0..REF_DEPTH_MAX {
-            let loose = if name == "HEAD" { git_dir.join(&name) } else { common.join(&name) };
-            let text = match small_text(&loose) {
-                Some(text) => text.trim().to_owned(),
-                None => loose::packed(common, &name)?,
-            };
-            match text.strip_prefix("ref:").map(str::trim) {
-                Some(REFTABLE_HEAD) => {
-                    return git(&self.root, &["rev-parse", "--verify", "-q", "HEAD"]).ok();
-                }
-                Some(next) => next.clone_into(&mut name),
-                None => return is_id(&text).then_some(text),
-            }
-        }
-        None
+        self.branch().and_then(|_| self.head())
     }
 }
 
@@ -209,10 +189,6 @@ pub(crate) fn head_ref(git_dir: &Path) -> Option<String> {
 pub(crate) fn named_by(head: &[u8]) -> Option<String> {
     let name = head.trim_ascii().strip_prefix(b"ref:")?.trim_ascii();
     std::str::from_utf8(name).ok().map(str::to_owned)
-}
-
-fn small_text(file: &Path) -> Option<String> {
-    String::from_utf8(small(file).ok()?).ok()
 }
 
 fn linked(dot_git: &Path) -> Result<PathBuf, Error> {

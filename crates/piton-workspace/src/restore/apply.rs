@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::atomic::AtomicWriter;
+use super::atomic;
 use super::{State, Step};
 use crate::files::{os_path, parent};
 use crate::git::{self, Git};
@@ -154,12 +154,11 @@ impl<'a> Apply<'a> {
         let oids: Vec<Oid> = batch.iter().filter_map(|s| s.to.oid()).collect();
         let input = Oid::lines(&oids);
         let output = Git::at(self.repository).args(["cat-file", "--batch"]).input(input).bytes()?;
-        let writer = AtomicWriter::new(self.repository);
         let mut contents = git::contents(&output);
         for (step, oid) in batch.iter().zip(oids) {
             let data = contents.next().filter(|data| Oid::hash(Kind::Blob, data) == oid);
             let data = data.ok_or_else(|| Failed::Bytes(oid.to_string()))?;
-            self.at(&step.path, |path| writer.put(path, step.to, data))?;
+            self.at(&step.path, |path| atomic::put(path, step.to, data))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Puts a work tree back to a snapshot, and says how versions differ.
 //!
-//! A restore is first a [`Plan`], which can be printed, and then its execution: objects are checked
+//! A restore is first a [`Plan`], which can be shown, and then its execution: objects are checked
 //! before anything changes, only paths that differ are touched, the result is verified, and if
 //! anything fails everything is put back. The caller takes the snapshot of the present that the
 //! plan starts from; so a restore can itself be undone. Ignored files are never touched, except where
@@ -185,29 +185,6 @@ impl Plan {
     pub fn blocked(&self) -> impl Iterator<Item = &[u8]> {
         let blocked = self.kept.iter().filter(|kept| kept.why == KeptWhy::InTheWay);
         blocked.map(|kept| kept.path.as_slice())
-    }
-
-    /// Whether nothing is to be done.
-    pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
-    }
-}
-
-impl fmt::Display for Plan {
-    /// A line for every path.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in &self.steps {
-            let word = match (step.from, step.to) {
-                (_, State::Absent) => "delete",
-                (State::Absent, _) => "create",
-                _ => "restore",
-            };
-            writeln!(f, "{word} {}", os_path(&step.path).display())?;
-        }
-        for kept in &self.kept {
-            writeln!(f, "keep {} ({})", os_path(&kept.path).display(), kept.why)?;
-        }
-        Ok(())
     }
 }
 

@@ -57,8 +57,6 @@ pub(crate) struct Version<'a> {
     tree: String,
     pub(crate) manifest: Option<Manifest>,
     raw: HashMap<Vec<u8>, Oid>,
-    /// Files that only the side has, because git refuses their names.
-    alone: Files,
 }
 
 type Files = BTreeMap<Vec<u8>, (u32, Oid)>;
@@ -69,37 +67,19 @@ impl<'a> Version<'a> {
         let manifest = snapshot::manifest(dir, commit)?;
         if manifest.is_none() {
             let tree = format!("{commit}^{{tree}}");
-            return Ok(Self { dir, tree, manifest, raw: HashMap::new(), alone: Files::new() });
+            return Ok(Self { dir, tree, manifest, raw: HashMap::new() });
         }
-        let side = format!("{commit}:side");
-        let sides = list(dir, &side, &["-r"])?;
-        let (mut raw, mut alone) = (HashMap::new(), Files::new());
-        for (path, (mode, oid)) in sides {
-            if let Some(path) = path.strip_prefix(b"raw/".as_slice()) {
-                raw.insert(path.to_vec(), oid);
-            } else if let Some(path) = path.strip_prefix(b"alone/".as_slice()) {
-                alone.insert(path.to_vec(), (mode, oid));
-            }
-        }
-        Ok(Self { dir, tree: format!("{commit}:tree"), manifest, raw, alone })
+        let sides = list(dir, &format!("{commit}:side"), &["-r"])?;
+        let raw = |(path, (_, oid)): (&Vec<u8>, &(u32, Oid))| {
+            Some((path.strip_prefix(b"raw/".as_slice())?.to_vec(), *oid))
+        };
+        let raw = sides.iter().filter_map(raw).collect();
+        Ok(Self { dir, tree: format!("{commit}:tree"), manifest, raw })
     }
 
     /// All files.
     pub(crate) fn files(&self) -> Result<Files, Error> {
-        let mut files = self.held()?;
-        files.extend(self.alone.clone());
-        Ok(files)
-    }
-
-    /// All files that git holds.
-    pub(crate) fn held(&self) -> Result<Files, Error> {
         list(self.dir, &self.tree, &["-r"])
-    }
-
-    /// What a path that only the side may have is on disk.
-    fn alone(&self, path: &[u8], manifest: &Manifest) -> State {
-        let found = self.alone.get(path);
-        found.map_or(State::Absent, |(mode, oid)| self.state(path, *mode, *oid, manifest))
     }
 
     /// All folders.
@@ -189,7 +169,7 @@ pub(crate) fn compare_versions(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<S
     suspects.append(&mut named(b, of_b));
     suspects.retain(|path| !looked_at.contains(path));
     if !suspects.is_empty() || !same_usual {
-        for (path, (mode, oid)) in b.held()? {
+        for (path, (mode, oid)) in b.files()? {
             if looked_at.contains(&path) || (same_usual && !suspects.contains(&path)) {
                 continue;
             }
@@ -198,19 +178,6 @@ pub(crate) fn compare_versions(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<S
             if from != to {
                 steps.insert(path.clone(), Step { path, from, to });
             }
-        }
-    }
-    for path in a.alone.keys().chain(b.alone.keys()) {
-        let (from, to) = (a.alone(path, for_a), b.alone(path, for_b));
-        let step = Step { path: path.clone(), from, to };
-        let step = match steps.remove(path) {
-            // An older snapshot has it in its tree.
-            Some(held) if from == State::Absent => Step { from: held.from, ..step },
-            Some(held) if to == State::Absent => Step { to: held.to, ..step },
-            _ => step,
-        };
-        if step.from != step.to {
-            steps.insert(path.clone(), step);
         }
     }
     let (folders_a, folders_b) = (a.folders(for_a)?, b.folders(for_b)?);
@@ -243,15 +210,11 @@ fn diff_tree(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<Difference>, Error>
         .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none"])
         .args([&a.tree, &b.tree])
         .bytes()?;
-    let mut found = Vec::new();
-    let mut fields = output.split(|b| *b == 0);
-    while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
-        let parsed = head.strip_prefix(b":").and_then(|head| {
-            let words: Vec<&str> = std::str::from_utf8(head).ok()?.split(' ').collect();
-            let &[old, new, from, to, _] = words.as_slice() else { return None };
-            Some((path.to_vec(), held(old, from)?, held(new, to)?))
-        });
-        found.push(parsed.ok_or_else(|| odd("diff-tree", head))?);
-    }
-    Ok(found)
+    let difference = |change: &git::RawChange<'_>| {
+        let ([old, new], [from, to]) = (change.modes, change.ids);
+        Some((change.path.to_vec(), held(old, from)?, held(new, to)?))
+    };
+    let changes = git::raw_changes(&output);
+    let found = changes.and_then(|all| all.iter().map(difference).collect());
+    found.ok_or_else(|| odd("diff-tree", &output))
 }

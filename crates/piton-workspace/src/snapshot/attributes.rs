@@ -2,19 +2,18 @@
 //! made: then what git would make of a file may be something else although the file is the same.
 
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt as _;
 
 use super::cache::Cache;
-use super::entry::{Entry, Kind, View};
+use super::entry::{Kind, View};
+use super::stat::Stat;
 use super::walk::{Body, Folder, Walk};
 use crate::files::join;
-use crate::objects::{self, Oid};
 
 /// The file of a folder's attributes.
 pub(super) const FILE: &[u8] = b".gitattributes";
 
-/// Each file of attributes with what it says.
-type Said = BTreeMap<Vec<u8>, Oid>;
+/// The folders with a file of attributes, and its stamp.
+type Stamps = BTreeMap<Vec<u8>, Stat>;
 
 /// Has files read again if their attributes changed; not those that are as they were committed, which git
 /// leaves alone too until somebody writes them.
@@ -24,7 +23,7 @@ pub(super) fn reconsider(walk: &Walk<'_>, folders: &mut [Folder]) {
     let same = then.settings.converting == now.settings.converting
         && then.settings.attributes == now.settings.attributes
         && then.attributes == now.attributes;
-    if same && said_then(cache) == said_now(walk, cache, folders) {
+    if same && stamps_then(cache) == stamps_now(cache, folders) {
         return;
     }
     let index = walk.index().ok();
@@ -45,42 +44,25 @@ pub(super) fn reconsider(walk: &Walk<'_>, folders: &mut [Folder]) {
     }
 }
 
-/// What a file of attributes says that is not captured: it holds all the same.
-pub(super) fn ignored(walk: &Walk<'_>, path: &[u8]) -> Oid {
-    std::fs::read(walk.full(path)).map_or(Oid::NONE, |data| Oid::hash(objects::Kind::Blob, &data))
+fn stamps_then(cache: &Cache) -> Stamps {
+    (0..cache.len()).filter_map(|at| known(cache, at)).collect()
 }
 
-fn said_then(cache: &Cache) -> Said {
-    let with = (0..cache.len()).filter(|at| cache.record(*at).attributes);
-    with.filter_map(|at| said_in(cache, at)).collect()
-}
-
-fn said_in(cache: &Cache, at: usize) -> Option<(Vec<u8>, Oid)> {
-    let own = View::all(cache.block(at)).find(|view| view.name == FILE)?;
-    Some((cache.path_at(at).to_vec(), own.raw.unwrap_or(own.oid)))
-}
-
-fn said_now(walk: &Walk<'_>, cache: &Cache, folders: &[Folder]) -> Said {
-    let said = |folder: &Folder| match &folder.body {
-        Body::Same(at) if cache.record(*at).attributes => said_in(cache, *at),
-        Body::Same(_) => None,
+fn stamps_now(cache: &Cache, folders: &[Folder]) -> Stamps {
+    let stamp = |folder: &Folder| match &folder.body {
+        Body::Same(at) => known(cache, *at),
         Body::Listed(entries) => {
             let own = entries.iter().find(|e| e.name == FILE)?;
-            Some((folder.path.clone(), content(walk, folder, own)))
+            Some((folder.path.clone(), own.stat))
         }
     };
-    folders.iter().filter_map(said).collect()
+    folders.iter().filter_map(stamp).collect()
 }
 
-/// What an entry holds now, read if the walk could not vouch for it.
-fn content(walk: &Walk<'_>, folder: &Folder, own: &Entry) -> Oid {
-    if !own.dirty {
-        return own.content();
+fn known(cache: &Cache, at: usize) -> Option<(Vec<u8>, Stat)> {
+    if !cache.record(at).attributes {
+        return None;
     }
-    let path = walk.full(&join(&folder.path, FILE));
-    if own.kind == Kind::Link {
-        let target = std::fs::read_link(path).unwrap_or_default();
-        return Oid::hash(objects::Kind::Blob, target.as_os_str().as_bytes());
-    }
-    ignored(walk, &join(&folder.path, FILE))
+    let own = View::all(cache.block(at)).find(|view| view.name == FILE)?;
+    Some((cache.path_at(at).to_vec(), own.stat))
 }

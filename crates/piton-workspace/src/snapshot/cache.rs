@@ -21,10 +21,8 @@ use crate::index::Tracked;
 use crate::objects::Oid;
 
 /// Raised whenever the layout below changes.
-const MAGIC: &[u8; 8] = b"PITONST6";
+const MAGIC: &[u8; 8] = b"PITONST7";
 const HEADER: usize = 8 + 8 + 4;
-/// Snapshots remembered with their trees; lanes that share a folder each have a last one.
-const MEMO_MAX: usize = 16;
 /// Up to here a cache is written over the one before: some hundred files, read again in milliseconds
 /// if the cache is torn.
 const OVER_BYTES_MAX: usize = 1 << 16;
@@ -51,19 +49,10 @@ pub(crate) struct Head {
     pub(crate) tree: Oid,
     /// What was not captured.
     pub(crate) missed: Vec<Missed>,
-    /// Commits and their whole trees.
-    pub(crate) memo: Vec<(String, Oid)>,
     pub(crate) files: usize,
 }
 
 impl Head {
-    /// Remembers a snapshot's tree.
-    pub(crate) fn remember(&mut self, commit: &str, root: Oid) {
-        self.memo.retain(|(c, _)| c != commit);
-        self.memo.insert(0, (commit.to_owned(), root));
-        self.memo.truncate(MEMO_MAX);
-    }
-
     fn write(&self, to: &mut Writer) {
         self.settings.write(to);
         to.oid(self.rules);
@@ -92,11 +81,6 @@ impl Head {
             to.bytes(missed.why.tag().as_bytes());
             to.bytes(&missed.path);
         }
-        to.len(self.memo.len());
-        for (commit, root) in &self.memo {
-            to.bytes(commit.as_bytes());
-            to.oid(*root);
-        }
         to.u64(self.files as u64);
     }
 
@@ -122,9 +106,6 @@ impl Head {
         for _ in 0..from.len()? {
             let why = Why::from_tag(&text(from.bytes()?)?);
             head.missed.push(Missed { path: from.bytes()?.to_vec(), why });
-        }
-        for _ in 0..from.len()? {
-            head.memo.push((text(from.bytes()?)?, from.oid()?));
         }
         head.files = usize::try_from(from.u64()?).ok()?;
         Some(head)

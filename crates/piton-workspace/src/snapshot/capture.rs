@@ -179,10 +179,7 @@ impl Capture {
         let mut folders = walk.run()?;
         attributes::reconsider(&walk, &mut folders);
         let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
-        let same_names =
-            before.is_some_and(|b| b.settings.protected == self.head.settings.protected);
-        let reuse =
-            same_absent && same_names && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
+        let reuse = same_absent && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
         let known = self.cache.as_deref().filter(|_| same_absent);
         trees::add_absent(&mut folders, &self.head.absent, known);
         let untouched = !reconsider && !index_changed && reuse;
@@ -207,10 +204,9 @@ impl Capture {
             objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
         self.changed = content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
-        let (cache, protected) = (self.cache.as_deref(), self.head.settings.protected);
-        let trees =
-            trees::build(&folders, cache, &self.head.absent, reuse, protected, &mut objects)?;
-        let side = side::collect(&folders, cache, &trees, protected);
+        let cache = self.cache.as_deref();
+        let trees = trees::build(&folders, cache, &self.head.absent, reuse, &mut objects)?;
+        let side = side::collect(&folders, cache, &trees);
         self.head.files = walk.files.into_inner();
         (self.folders, self.trees) = (folders, trees);
         self.put_root(side, objects)
@@ -221,10 +217,8 @@ impl Capture {
         let tree = self.trees.first().copied().unwrap_or_default();
         let manifest = NewObject::new(objects::Kind::Blob, side.manifest.encode());
         let mut lines = vec![line("manifest", FILE, manifest.oid)];
-        for (name, files) in [("alone", &side.alone), ("raw", &side.raw)] {
-            if let Some(tree) = trees::nest(files, &mut objects)? {
-                lines.push(line(name, TREE, tree));
-            }
+        if let Some(raw) = trees::nest(&side.raw, &mut objects)? {
+            lines.push(line("raw", TREE, raw));
         }
         let beside = NewObject::new(objects::Kind::Tree, trees::encode(lines));
         let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
@@ -253,8 +247,8 @@ impl Capture {
 
     /// The whole tree of an earlier snapshot.
     pub(crate) fn root_of(&self, commit: &str) -> Result<Option<Oid>, Error> {
-        if let Some((_, root)) = self.head.memo.iter().find(|(c, _)| c == commit) {
-            return Ok(Some(*root));
+        if let Some(last) = self.cache.as_ref().filter(|cache| cache.head.anchor.1 == commit) {
+            return Ok(Some(last.head.root));
         }
         let name = format!("{commit}^{{tree}}");
         if let Some(tree) = self.repo.value(&name) {
@@ -296,8 +290,7 @@ impl Capture {
         workspace: &Workspace,
     ) -> Option<Known> {
         let anchor = (chain.to_owned(), commit.to_owned());
-        let remembered = self.head.memo.first().is_some_and(|(c, _)| c == commit);
-        if !self.stale && remembered && self.head.anchor == anchor {
+        if !self.stale && self.head.anchor == anchor {
             return self.cache.map(|cache| Known { repo: self.repo, cache });
         }
         self.head.anchor = anchor;
@@ -305,7 +298,6 @@ impl Capture {
         self.head.ignores.iter_mut().for_each(settle);
         self.head.attributes.iter_mut().for_each(settle);
         settle(&mut self.head.index);
-        self.head.remember(commit, self.head.root);
         let blocks: Vec<Option<Vec<u8>>> = self.folders.iter().map(|f| self.block(f)).collect();
         let folders: Vec<FolderRecord<&[u8]>> = self
             .folders

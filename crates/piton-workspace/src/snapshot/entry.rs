@@ -21,7 +21,7 @@ pub enum Why {
     Submodule,
     /// Its clean filter failed; the bytes as they are on disk were captured instead.
     Filter,
-    /// Git refuses its name; it was captured, but no commit can have it.
+    /// Git refuses its name.
     Name,
     /// Something a later version wrote.
     Unknown,
@@ -37,7 +37,7 @@ impl Why {
         (Self::Nested, 5, "nested", "a repository of its own"),
         (Self::Submodule, 6, "submodule", "a submodule: only its commit is kept, not its files"),
         (Self::Filter, 7, "filter", "its clean filter failed: kept as it is on disk"),
-        (Self::Name, 8, "name", "git allows no such name: kept, but in no commit"),
+        (Self::Name, 8, "name", "git allows no such name"),
         (Self::Unknown, 0, "unknown", "for a reason this version does not know"),
     ];
 
@@ -56,7 +56,7 @@ impl Why {
 
     /// Whether nothing of the content was kept.
     pub fn content_is_missing(self) -> bool {
-        !matches!(self, Self::Filter | Self::Name)
+        self != Self::Filter
     }
 }
 

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::codec::{Reader, Writer};
-use super::protected::ProtectedNames;
 use super::stat::Stat;
 use crate::files::os_path;
 use crate::git::Git;
@@ -68,8 +67,6 @@ pub(crate) struct Settings {
     /// Files that the index marks may be left out of the work tree. Without it the mark is a person's
     /// own, and a file that is not there was deleted.
     pub(crate) sparse: bool,
-    /// Names that no index can hold.
-    pub(crate) protected: ProtectedNames,
     /// Where they hold.
     scope: Scope,
     /// The repository's object format, if it is not SHA-1.
@@ -81,8 +78,7 @@ impl Settings {
     pub(crate) fn load(repo: &Repo, started: i64) -> Result<Self, Error> {
         let listed =
             Git::at(&repo.root).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
-        let mut found =
-            Self { file_mode: true, protected: ProtectedNames::usual(), ..Self::default() };
+        let mut found = Self { file_mode: true, ..Self::default() };
         let mut files = vec![repo.common.join("config")];
         let (mut own_excludes, mut converting) = (false, Writer::default());
         let mut fields = listed.split(|b| *b == 0);
@@ -147,8 +143,6 @@ impl Settings {
             "core.autocrlf" => self.autocrlf = on,
             "core.filemode" => self.file_mode = on,
             "core.sparsecheckout" => self.sparse = on,
-            "core.protectntfs" => self.protected.ntfs = on,
-            "core.protecthfs" => self.protected.hfs = on,
             "core.excludesfile" => return true,
             "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
             _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
@@ -176,7 +170,6 @@ impl Settings {
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.sparse));
-        self.protected.write(to);
         to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
@@ -195,7 +188,6 @@ impl Settings {
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
         found.sparse = from.u8()? != 0;
-        found.protected = ProtectedNames::read(from)?;
         if from.u8()? != 0 {
             found.scope = Scope::WorkTree;
         }

@@ -1,8 +1,7 @@
 //! The side of a snapshot: what git's tree cannot hold, so that a restore is exact.
 //!
-//! `side/raw/PATH` has the bytes on disk of files that git would convert, `side/alone/PATH` the files
-//! whose names git refuses, which are in no tree of its own. `side/manifest` is text:
-//! the usual permissions, those that differ, folders without a captured file, and what was missed.
+//! `side/raw/PATH` has the bytes on disk of files that git would convert. `side/manifest` is text: the
+//! usual permissions, those that differ, folders without a captured file, and what was missed.
 //! Paths in it are as they are, but for bytes that would break a line (`%0A`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Missed;
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View, Why};
-use super::protected::ProtectedNames;
 use super::walk::Folder;
 use crate::files::{join, parent};
 use crate::objects::Oid;
@@ -173,41 +171,19 @@ pub(super) struct Side {
     pub(super) manifest: Manifest,
     /// Sorted by path.
     pub(super) raw: Vec<(Vec<u8>, u32, Oid)>,
-    /// Files that no tree of git's can have, as they are on disk; likewise.
-    pub(super) alone: Vec<(Vec<u8>, u32, Oid)>,
 }
 
 /// Collects it.
-pub(super) fn collect(
-    folders: &[Folder],
-    cache: Option<&Cache>,
-    trees: &[Oid],
-    protected: ProtectedNames,
-) -> Side {
+pub(super) fn collect(folders: &[Folder], cache: Option<&Cache>, trees: &[Oid]) -> Side {
     let mut side = Side::default();
     let mut counts: BTreeMap<(Class, u32), usize> = BTreeMap::new();
     for folder in folders {
         if !folder.path.is_empty() && folder.kind == FolderKind::Plain {
             *counts.entry((Class::Folder, folder.stat.perm())).or_default() += 1;
         }
-        let is_refused = protected.refuses_path(&folder.path);
-        if is_refused && !parent(&folder.path).is_some_and(|above| protected.refuses_path(above)) {
-            let (path, why) = (folder.path.clone(), Why::Name);
-            side.manifest.missed.push(Missed { path, why });
-        }
-        folder.each(cache, |&View { name, kind, stat, oid, raw, filter_failed, .. }| {
+        folder.each(cache, |&View { name, kind, stat, raw, filter_failed, .. }| {
             if let Some(class) = Class::new(kind) {
                 *counts.entry((class, stat.perm())).or_default() += 1;
-            }
-            let mode = kind.git_mode();
-            let by_name = mode.is_some() && protected.refuses(name, kind == Kind::Link);
-            if let Some(mode) = mode.filter(|_| is_refused || by_name) {
-                let path = join(&folder.path, name);
-                if !is_refused {
-                    side.manifest.missed.push(Missed { path: path.clone(), why: Why::Name });
-                }
-                side.alone.push((path, mode, raw.unwrap_or(oid)));
-                return;
             }
             let why = match kind {
                 Kind::Missed(why) => Some(why),
@@ -227,7 +203,6 @@ pub(super) fn collect(
         }
     }
     side.raw.sort_unstable();
-    side.alone.sort_unstable();
     side.manifest.missed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     for (class, ..) in Class::ALL {
         let of_class = counts.iter().filter(|((c, _), _)| *c == class);

@@ -146,10 +146,9 @@ impl Taker {
             let commit = commit(captured.head.root, tip.as_deref(), meta);
             (captured.put_commit(&commit)?, captured.finish_objects()?)
         };
-        // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
-        let many = written.as_ref().is_some_and(|w| packs::remember(&self.workspace, &w.name()));
         let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
         let moved = moved.commit_in(&repo, "piton: snapshot");
+        let is_packed = written.is_some();
         if let Some(written) = written {
             // Also when the ref did not move: then the objects are garbage, and git may have them.
             written.release();
@@ -160,8 +159,8 @@ impl Taker {
             self.common().first = Some(First { chain, commit, root, repo: repo.clone() });
         }
         let known = captured.keep(chain, &commit, &self.workspace);
-        if many {
-            packs::join_all(&self.workspace, &repo);
+        if is_packed {
+            packs::join_if_many(&repo);
         }
         Ok((Snapshot { commit, tree, degraded, changed: true }, known))
     }

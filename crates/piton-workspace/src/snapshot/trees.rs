@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View};
-use super::protected::ProtectedNames;
 use super::stat::Stat;
 use super::walk::{Body, Folder};
 use crate::files::{name, parent};
@@ -56,7 +55,6 @@ pub(super) fn build(
     cache: Option<&Cache>,
     absent: &[Tracked],
     reuse: bool,
-    protected: ProtectedNames,
     objects: &mut Objects,
 ) -> Result<Vec<Oid>, Error> {
     let mut extra: HashMap<&[u8], Vec<&Tracked>> = HashMap::new();
@@ -73,11 +71,9 @@ pub(super) fn build(
         let before: Node = known.and_then(|r| node(r.kind, r.tree));
         let tree = match (&folder.body, known) {
             (Body::Same(_), Some(record)) if reuse && !changed[at] => record.tree,
-            // Its files are on the side, so no tree names this one.
-            _ if protected.refuses_path(&folder.path) => Oid::NONE,
             _ => {
                 let extra = extra.get(folder.path.as_slice()).map_or(&[][..], Vec::as_slice);
-                let lines = lines(folder, cache, (extra, protected), &below[at], folders, &nodes);
+                let lines = lines(folder, cache, extra, &below[at], folders, &nodes);
                 let was = known.map_or(Oid::NONE, |r| r.tree);
                 write(lines, at == 0, was, objects)?
             }
@@ -106,7 +102,7 @@ fn node(kind: FolderKind, tree: Oid) -> Node {
 fn lines(
     folder: &Folder,
     cache: Option<&Cache>,
-    (extra, protected): (&[&Tracked], ProtectedNames),
+    extra: &[&Tracked],
     below: &[usize],
     folders: &[Folder],
     nodes: &[Node],
@@ -114,8 +110,7 @@ fn lines(
     let mut lines = Vec::new();
     let mut missed: Vec<Vec<u8>> = Vec::new();
     folder.each(cache, |&View { name, kind, oid, .. }| {
-        if let Some(mode) = kind.git_mode().filter(|_| !protected.refuses(name, kind == Kind::Link))
-        {
+        if let Some(mode) = kind.git_mode() {
             lines.push(Line { name: name.to_vec(), mode, oid });
         } else if matches!(kind, Kind::Missed(_)) {
             missed.push(name.to_vec());

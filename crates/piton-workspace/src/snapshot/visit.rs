@@ -5,6 +5,7 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use super::entry::{Entry, FolderKind, Kind, View, Why};
+use super::protected::is_refused;
 use super::rules::Ignores;
 use super::stat::Stat;
 use super::walk::{Body, Folder, Job, Walk};
@@ -179,15 +180,11 @@ impl Walk<'_> {
             if verdict == Verdict::Leave {
                 let bare = Stat { mode: stat.mode, ..Stat::default() };
                 let stamp = if is_rules(&name) { stat } else { bare };
-                let mut entry = Entry::new(&name, Kind::Ignored, stamp);
-                if name == attributes::FILE && !is_dir {
-                    entry.oid = attributes::ignored(self, &path);
-                }
-                entries.push(entry);
+                entries.push(Entry::new(&name, Kind::Ignored, stamp));
                 continue;
             }
             let forced = verdict == Verdict::TakeTracked;
-            let mut entry = if is_dir {
+            let mut entry = if is_dir && !is_refused(&name, false) {
                 children.push(Job {
                     // One that is named itself is captured with all that is in it, be it nothing.
                     tracked_only: forced && !self.rules.also.contains(&join(&path, b"")),
@@ -277,7 +274,7 @@ impl Walk<'_> {
         Ok(if tracked { Verdict::TakeTracked } else { Verdict::Leave })
     }
 
-    /// Anything that is not a folder.
+    /// Anything that is not a folder to be looked into.
     fn file(
         &self,
         path: &[u8],
@@ -285,7 +282,9 @@ impl Walk<'_> {
         stat: Stat,
         old: Option<&Entry>,
     ) -> Result<Entry, Error> {
+        let is_link = stat.file_type() == FileType::Symlink;
         let kind = match stat.file_type() {
+            _ if is_refused(name, is_link) => Kind::Missed(Why::Name),
             FileType::Symlink => Kind::Link,
             FileType::RegularFile if stat.size > self.rules.file_bytes_max => {
                 Kind::Missed(Why::TooLarge)

@@ -134,6 +134,19 @@ pub fn note_complete(path: &Path) -> Result<()> {
     }
 }
 
+/// Refuses a folder of a lane that has no entry in git: a person has to move it. Piton locks its worktrees,
+/// so git does not prune them; somebody deleted the entry. What was staged, and a merge or rebase in
+/// progress, went with it.
+pub fn refuse_forgotten(root: &Path, spec: &Spec) -> Result<()> {
+    let repo = Repo::find(root)?;
+    let path = repo.root.join(&spec.path);
+    let Ok(real) = path.canonicalize() else { return Ok(()) };
+    locks::await_children(&repo)?;
+    let (folder, owner) = (Folder::at(&real), spec.owner());
+    let is_known = |a: &Admin| a.is_at(&folder) || a.owner() == Some(&owner);
+    if admin::scan(&repo).iter().any(is_known) { Ok(()) } else { Err(Error::Forgotten(real)) }
+}
+
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
 fn take_up(repo: &Repo, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Option<Added>> {
     let there = admin.path.as_ref().filter(|path| path.is_dir());

@@ -2,7 +2,6 @@
 //!
 //! Read directly, because git does not list an entry that was interrupted while it was made.
 
-use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
@@ -47,15 +46,11 @@ pub struct Admin {
 impl Admin {
     /// Reads one.
     pub fn read(dir: &Path) -> Self {
-        Self::read_with(dir, &mut Folders::default())
-    }
-
-    fn read_with(dir: &Path, folders: &mut Folders) -> Self {
         // First: it repairs the others where an earlier boot tore them.
         let mark = Mark::read(dir);
         let made_at = || mark.as_ref().and_then(|mark| mark.path.as_ref()).map(PathBuf::from);
         let path = links::path(dir).or_else(made_at).filter(|path| path != dir);
-        let (path, id) = path.map(|path| folders.real(path)).unzip();
+        let (path, id) = path.map(real).unzip();
         let locked_by = if mark.is_some() { None } else { lock(dir) };
         let locked_by = locked_by.as_deref().and_then(Owner::from_reason);
         Self { dir: dir.to_owned(), path, id: id.flatten(), mark, locked_by }
@@ -97,36 +92,20 @@ fn lock(dir: &Path) -> Option<String> {
 
 /// Reads all of a repository's.
 pub fn scan(repo: &Repo) -> Vec<Admin> {
-    let mut folders = Folders::default();
-    repo.admin_dirs().iter().map(|dir| Admin::read_with(dir, &mut folders)).collect()
+    repo.admin_dirs().iter().map(|dir| Admin::read(dir)).collect()
 }
 
-/// Real paths of folders: worktrees are side by side, so what is above them is looked up once.
-#[derive(Default)]
-struct Folders(HashMap<PathBuf, PathBuf>);
-
-impl Folders {
-    /// The real path and what is there, or the path itself where there is nothing.
-    fn real(&mut self, path: PathBuf) -> (PathBuf, Option<Id>) {
-        let found = match fs::symlink_metadata(&path) {
-            Ok(found) if !found.is_symlink() => id(&found),
-            Ok(_) => {
-                let found = fs::metadata(&path).ok().as_ref().map(id);
-                return (path.canonicalize().unwrap_or(path), found);
-            }
-            Err(_) => return (path, None),
-        };
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return (path, Some(found));
-        };
-        if let Some(known) = self.0.get(parent) {
-            return (known.join(name), Some(found));
-        }
-        let Ok(real) = repo::real(parent) else { return (path, Some(found)) };
-        let full = real.join(name);
-        self.0.insert(parent.to_owned(), real);
-        (full, Some(found))
+/// The real path and what is there, or the path itself where there is nothing. Worktrees are side by
+/// side, so what is above them is looked up once.
+fn real(path: PathBuf) -> (PathBuf, Option<Id>) {
+    let Ok(found) = fs::symlink_metadata(&path) else { return (path, None) };
+    if found.is_symlink() {
+        let found = fs::metadata(&path).ok().as_ref().map(id);
+        return (path.canonicalize().unwrap_or(path), found);
     }
+    let parent = path.parent().and_then(|parent| repo::real(parent).ok());
+    let real = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
+    (real.unwrap_or(path), Some(id(&found)))
 }
 
 /// The admin folder that a worktree leads to.
@@ -160,10 +139,9 @@ mod tests {
         std::os::unix::fs::symlink(&folder, &link).unwrap();
         assert!(same(&folder, &link) && same(&link, &folder.join("../folder")));
         assert!(!same(&folder, home.path()) && !same(&folder, &none) && !same(&none, &folder));
-        let mut folders = Folders::default();
-        let real = folder.canonicalize().unwrap();
-        assert_eq!(folders.real(link.clone()).0, real);
-        assert_eq!(folders.real(folder).0, real);
-        assert_eq!(folders.real(none.clone()), (none, None));
+        let canonical = folder.canonicalize().unwrap();
+        assert_eq!(real(link.clone()).0, canonical);
+        assert_eq!(real(folder).0, canonical);
+        assert_eq!(real(none.clone()), (none, None));
     }
 }

@@ -16,14 +16,10 @@ pub struct Entry {
     pub path: PathBuf,
     /// The branch it has checked out, by its short name.
     pub branch: Option<String>,
-    /// The commit it has checked out.
-    pub head: Option<String>,
     /// Run and lane, if it is ours.
     pub ours: Option<(String, String)>,
     /// Its folder is gone.
     pub prunable: bool,
-    /// Why it is locked.
-    pub locked: Option<String>,
 }
 
 /// Lists the work trees of a repository.
@@ -106,10 +102,8 @@ fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {
     let gone = known.is_some() && !path.join(".git").exists();
     Some(Entry {
         branch: value("branch").map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned()),
-        head: value("HEAD").filter(|head| head.bytes().any(|byte| byte != b'0')),
         ours: owner.map(|owner| (owner.run_id, owner.lane)),
         prunable: gone || value("prunable").is_some(),
-        locked: value("locked"),
         path,
     })
 }

@@ -21,20 +21,20 @@ mod links;
 mod list;
 pub(crate) mod locks;
 mod mark;
-mod register;
 mod remove;
 mod reset;
 
 use std::path::{Path, PathBuf};
 
-pub use add::{Added, Spec, add, copy_missing, is_complete, note_complete, restarted};
+pub use add::{
+    Added, Spec, add, copy_missing, is_complete, note_complete, refuse_forgotten, restarted,
+};
 pub use adopt::adopt;
 pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch, keep_commit};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use error::Error;
 pub use list::{Entry, checked_out, list, rebased};
-pub use register::refuse_forgotten;
 pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};
 pub use reset::{Files, move_to, move_with_files, start_from, unmerged};
 
@@ -62,10 +62,10 @@ impl<T> At<T> for std::io::Result<T> {
     }
 }
 
-/// Carries out a fenced transaction; a failure of one that was taken over is that.
+/// Carries out a fenced transaction of a lane; a failure of one that was taken over is that.
 fn commit_fenced(transaction: Transaction, repo: &Repo, fence: &Fence, why: &str) -> Result<()> {
     let failed = |error| if fence.holds_in(repo) { Error::Git(error) } else { Error::Superseded };
-    transaction.commit_in(repo, why).map_err(failed)
+    transaction.of_lane().commit_in(repo, why).map_err(failed)
 }
 
 /// Refuses to go on for a driver that was taken over.

@@ -205,52 +205,26 @@ pub(super) fn reset_index(repo: &Repo, commit: &str) -> Result<()> {
 }
 
 /// Reads a tree into the index, whatever it holds. Git refuses that for entries which a step told it
-/// not to look at, if their files changed: the marks of those go then. One that nobody can read is made
-/// again.
+/// not to look at, if their files changed: the marks go then. One that nobody can read is made again.
 fn read_tree(repo: &Repo, args: &[&str]) -> Result<()> {
     let reset = || repo.git().args(["read-tree", "--reset"]).args(args).run();
-    let Err(error) = reset() else { return Ok(()) };
-    match unmark(repo) {
-        Ok(0) => return Err(error.into()),
-        Ok(_) => {}
-        Err(_) => {
-            let index = repo.git_dir.join("index");
-            fs::remove_file(&index).at(index)?;
-        }
+    if reset().is_ok() {
+        return Ok(());
+    }
+    if unmark(repo).is_err() {
+        let index = repo.git_dir.join("index");
+        files::remove(&index).at(index)?;
     }
     Ok(reset()?)
 }
 
-/// Takes the marks of files that are there and that git does not look at; how many there were. What a
-/// sparse checkout leaves out is not there.
-fn unmark(repo: &Repo) -> Result<usize> {
-    let all = repo.git().args(["ls-files", "-v", "-z"]).bytes()?;
-    let lines =
-        all.split(|byte| *byte == 0).filter_map(|line| Some((line.first()?, line.get(2..)?)));
-    let there = |path: &[u8]| repo.root.join(os_path(path)).symlink_metadata().is_ok();
-    let marked: Vec<(u8, &[u8])> = lines
-        .map(|(tag, path)| (*tag, path))
-        .filter(|(tag, path)| (tag.is_ascii_lowercase() || *tag == b'S') && there(path))
-        .collect();
-    let assumed = |tag: u8| tag.is_ascii_lowercase();
-    let skipped = |tag: u8| tag.eq_ignore_ascii_case(&b'S');
-    take_mark(repo, "--no-assume-unchanged", &marked, assumed)?;
-    take_mark(repo, "--no-skip-worktree", &marked, skipped)?;
-    Ok(marked.len())
-}
-
-fn take_mark(
-    repo: &Repo,
-    option: &str,
-    marked: &[(u8, &[u8])],
-    has_it: impl Fn(u8) -> bool,
-) -> Result<()> {
-    let with: Vec<&[u8]> = marked.iter().filter(|(tag, _)| has_it(*tag)).map(|(_, p)| *p).collect();
-    if with.is_empty() {
-        return Ok(());
+/// Takes the marks of all files; what a sparse checkout leaves out is marked again when a tree is read.
+fn unmark(repo: &Repo) -> Result<()> {
+    let all = repo.git().args(["ls-files", "-z"]).bytes()?;
+    for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
+        repo.git().args(["update-index", option, "-z", "--stdin"]).input(all.clone()).run()?;
     }
-    let git = repo.git().args(["update-index", option, "-z", "--stdin"]);
-    Ok(git.input(with.join(&0)).run()?)
+    Ok(())
 }
 
 /// Makes the index again if a power cut tore it.

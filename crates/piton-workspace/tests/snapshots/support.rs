@@ -162,7 +162,7 @@ impl Repo {
         let (present, scope) =
             (self.present_of(target, true), Scope { own: true, ..Scope::default() });
         let plan = restore::plan(&self.workspace, &self.rules, &present, target, &scope).unwrap();
-        assert_eq!(plan.blocked().count(), 0, "{plan}");
+        assert_eq!(plan.blocked().count(), 0, "{plan:?}");
         restore::execute(&self.workspace.dir, &plan).unwrap();
     }
 

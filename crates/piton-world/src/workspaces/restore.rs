@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::{LanePath, Timestamp};
 use piton_workspace::missed::large::{self, Large};
-use piton_workspace::{refs, restore, snapshot};
+use piton_workspace::{missed, refs, restore, snapshot};
 
 use super::error::{Error, Result};
 use super::{GitWorkspaces, names};
@@ -91,7 +91,7 @@ impl GitWorkspaces {
         let Some(tree) = tree else { return Ok(Large::default()) };
         let target = snapshot::load(&self.root, to)?;
         let present = self.take(Some(lane), dir, "before going back", at)?;
-        if !present.degraded.iter().chain(&target.degraded).any(large::is_large) {
+        if !present.degraded.iter().chain(&target.degraded).any(|m| missed::is_large(m.why)) {
             return Ok(Large::default());
         }
         Ok(large::compare(Path::new(dir), tree, &present.degraded, &target.degraded)?)

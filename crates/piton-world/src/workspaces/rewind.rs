@@ -12,7 +12,7 @@ use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RewindTarget;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Probe};
-use piton_workspace::missed::large;
+use piton_workspace::missed::{self, large};
 use piton_workspace::refs::{self, Transaction};
 use piton_workspace::restore::{self, Change, Kept, KeptWhy, Scope};
 use piton_workspace::snapshot;
@@ -117,9 +117,9 @@ impl GitWorkspaces {
         let mut in_the_way = None;
         if let Some(differs) = differs {
             in_the_way = refuse_large(&differs, &target.dir).err();
-            large.extend(missed.iter().filter(|m| large::is_large(m)).map(|m| m.path.clone()));
+            large.extend(missed.iter().filter(|m| missed::is_large(m.why)).map(|m| m.path.clone()));
             let is_large =
-                |k: &Kept| matches!(k.why, KeptWhy::NotCaptured(why) if large::is_large_why(why));
+                |k: &Kept| matches!(k.why, KeptWhy::NotCaptured(why) if missed::is_large(why));
             large.extend(kept.iter().filter(|k| is_large(k)).map(|k| k.path.clone()));
             missed.retain(|m| !large.contains(&m.path));
             kept.retain(|k| !large.contains(&k.path));

@@ -126,24 +126,6 @@ fn a_mirror_is_warned_about_once() {
     project.piton(&["run", "plan.toml", "--fresh"]).exits(0).silent_about(warning);
 }
 
-/// Lost: a lane would fail halfway through a checkout that can't work.
-#[test]
-fn what_can_not_work_holds_lanes_up_before_anything_is_made() {
-    let scene = Scene::of(&[lane("SL-1")]);
-    let project = &scene.project;
-    project.write(".gitattributes", "*.bin filter=sealed\n");
-    project.commit();
-    project.git(&["config", "filter.sealed.smudge", "no-such-program-at-all"]);
-    project.git(&["config", "filter.sealed.required", "true"]);
-    for _ in 0..2 {
-        let run = project.piton(&["run", DOCUMENT, "--fresh"]).exits(4);
-        run.says("`no-such-program-at-all`, which is not installed").says("install the program");
-        assert!(!project.has(".worktrees"));
-    }
-    project.git(&["config", "filter.sealed.smudge", "cat"]);
-    project.piton(&["resume"]).exits(0);
-}
-
 /// Lost: the next phase in the same file would be taken for the one that is complete, and not run.
 #[test]
 fn a_document_that_holds_the_next_phase_is_another_plan() {

@@ -45,7 +45,6 @@ const OF_LANES: &[&str] = &[
     "branch-gone",
     "detached-head",
     "dirty",
-    "filter-missing",
     "foreign-owner",
     "git",
     "half-done",

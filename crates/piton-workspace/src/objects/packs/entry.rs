@@ -227,15 +227,6 @@ fn number(given: u8, rest: &mut &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_difference_is_old_parts_and_new_bytes() {
-        let base = b"one two three";
-        let difference = [13, 11, 0x90, 4, 4, b'f', b'o', b'u', b'r', 0x91, 3, 3];
-        let mut out = Vec::new();
-        assert_eq!(apply(base, &difference, &mut out), Some(()));
-        assert_eq!(out, b"one four tw");
-    }
-
     /// Whatever is wrong with it, it is noticed.
     #[test]
     fn a_broken_difference_is_refused() {

@@ -31,7 +31,7 @@ impl Scene {
     /// Leaves a transaction as a kill of everybody does, with these locks.
     fn cut_short(&self, locks: &[(&str, &str)]) {
         let mut page = Page::new(&self.repo).unwrap();
-        assert!(page.begin(&self.lines()).unwrap());
+        assert!(page.begin(&self.lines(), true).unwrap());
         page.leave();
         self.lock(locks);
     }
@@ -44,9 +44,12 @@ impl Scene {
         }
     }
 
+    fn both(&self) -> Transaction {
+        Transaction::default().set(NAME, &self.commit).set(BRANCH, &self.commit)
+    }
+
     fn commit(&self) -> Result<(), crate::git::Error> {
-        let all = Transaction::default().set(NAME, &self.commit).set(BRANCH, &self.commit);
-        all.commit(self.dir.path(), "t")
+        self.both().commit(self.dir.path(), "t")
     }
 }
 
@@ -59,13 +62,6 @@ fn locks_of_a_transaction_that_was_cut_short_go() {
     assert_eq!(value(scene.dir.path(), BRANCH), Some(scene.commit.clone()));
     let left = fs::read_dir(folder(&scene.repo)).unwrap().count();
     assert_eq!(left, 1, "only the file that holds a sweep off stays");
-}
-
-#[test]
-fn our_own_lock_goes_though_nothing_is_written_down() {
-    let scene = scene();
-    scene.lock(&[(NAME, "")]);
-    scene.commit().unwrap();
 }
 
 #[test]
@@ -83,18 +79,19 @@ fn a_lock_of_the_users_stays() {
 #[test]
 fn a_lock_of_a_lane_goes_though_nothing_is_written_down_and_the_users_stay() {
     let scene = scene();
-    let lane = "refs/heads/lane/P/A";
-    let all = || Transaction::default().set(lane, &scene.commit).set(NAME, &scene.commit);
-    scene.lock(&[(lane, "")]);
-    all().commit(scene.dir.path(), "t").unwrap();
-    // One that nothing would ever meet again, as of a branch that was deleted.
-    git(scene.dir.path(), &["update-ref", "-d", lane]).unwrap();
-    let theirs = "refs/heads/lane/theirs";
+    let begin = |branch: &str| {
+        let lane = Transaction::default().of_lane().set(branch, &scene.commit);
+        lane.set(NAME, &scene.commit).commit(scene.dir.path(), "t")
+    };
+    let (lane, theirs) = ("refs/heads/lane/P/A", "refs/heads/lane/theirs");
+    scene.lock(&[(lane, "\0\0")]);
+    begin(lane).unwrap();
+    // One that is not on record, though a lane should have it.
     git(scene.dir.path(), &["update-ref", theirs, &scene.commit]).unwrap();
-    scene.lock(&[(lane, "\0\0"), (NAME, ""), (BRANCH, ""), (theirs, ""), ("HEAD", "")]);
-    assert_eq!(clear(&scene.repo).unwrap(), 2);
-    let stay = [(BRANCH, true), (theirs, true), ("HEAD", true)];
-    for (name, stays) in [(lane, false), (NAME, false)].into_iter().chain(stay) {
+    scene.lock(&[(NAME, ""), (BRANCH, ""), (theirs, ""), ("HEAD", "")]);
+    begin(theirs).unwrap_err();
+    clear(&scene.repo).unwrap();
+    for (name, stays) in [(NAME, false), (BRANCH, true), (theirs, true), ("HEAD", true)] {
         assert_eq!(scene.repo.common.join(format!("{name}.lock")).exists(), stays, "{name}");
     }
 }
@@ -103,43 +100,28 @@ fn a_lock_of_a_lane_goes_though_nothing_is_written_down_and_the_users_stay() {
 fn nothing_goes_while_a_transaction_is_under_way() {
     let scene = scene();
     let mut page = Page::new(&scene.repo).unwrap();
-    assert!(page.begin(&scene.lines()).unwrap());
+    assert!(page.begin(&scene.lines(), true).unwrap());
     scene.lock(&[(NAME, "")]);
-    assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 0);
+    assert_eq!(sweep_until(&scene.repo, &scene.both(), Instant::now()).unwrap(), 0);
     // The git of a dead driver holds what it complains into.
     let git = page.complaints().unwrap();
     page.leave();
     drop(page);
-    assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 0);
+    assert_eq!(sweep_until(&scene.repo, &scene.both(), Instant::now()).unwrap(), 0);
     drop(git);
-    assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 1);
+    assert_eq!(sweep_until(&scene.repo, &scene.both(), Instant::now()).unwrap(), 1);
 }
 
 #[test]
-fn pages_that_nobody_writes_on_go_when_there_are_many() {
+fn pages_that_nobody_writes_on_go_with_the_next_driver() {
     let scene = scene();
-    let mut under_way = Page::new(&scene.repo).unwrap();
-    assert!(under_way.begin("update a b\n").unwrap());
-    let folder = folder(&scene.repo);
-    for number in 0..=FILES_MAX {
-        fs::write(folder.join(format!("0-{number}")), "").unwrap();
-    }
-    fs::write(folder.join("1-0"), "update c d\n").unwrap();
-    let all = || fs::read_dir(&folder).unwrap().count();
-    let before = all();
-    // Not while somebody may be about to write.
-    let first = Page::new(&scene.repo).unwrap();
-    assert_eq!(all(), before + 1);
-    under_way.end();
-    assert!(under_way.begin("update a b\n").unwrap());
-    under_way.end();
-    let mut second = Page::new(&scene.repo).unwrap();
-    assert_eq!(all(), 3, "the file that holds a sweep off, what was cut short, and the new one");
-    assert!(second.begin("update a b\n").unwrap());
-    // Those who had one see that it is gone.
-    assert!(!under_way.begin("update a b\n").unwrap());
-    drop((first, second));
-    assert_eq!(all(), 2);
+    let mut waits = Page::new(&scene.repo).unwrap();
+    assert!(waits.begin("update a b\n", false).unwrap());
+    waits.end();
+    assert_eq!(clear(&scene.repo).unwrap(), 0);
+    assert_eq!(fs::read_dir(folder(&scene.repo)).unwrap().count(), 1);
+    // Whoever had one sees that it is gone.
+    assert!(!waits.begin("update a b\n", false).unwrap());
 }
 
 #[test]
@@ -147,19 +129,19 @@ fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
     let scene = scene();
     let mut page = Page::new(&scene.repo).unwrap();
     let user = scene.repo.common.join(format!("{BRANCH}.lock"));
-    assert!(page.begin(&scene.lines()).unwrap());
+    assert!(page.begin(&scene.lines(), true).unwrap());
     page.end();
     scene.lock(&[(BRANCH, "")]);
     let leave = |mut page: Page| page.leave();
     leave(page);
     assert_eq!(clear(&scene.repo).unwrap(), 0);
-    assert_eq!(sweep(&scene.repo, "").unwrap(), 0);
+    assert_eq!(sweep(&scene.repo, &Transaction::default()).unwrap(), 0);
     assert!(user.exists());
     // The next one on it was interrupted.
     let mut page = Page::new(&scene.repo).unwrap();
-    assert!(page.begin("update refs/heads/done x\ncommit\nstart\n").unwrap());
+    assert!(page.begin("update refs/heads/done x\ncommit\nstart\n", true).unwrap());
     page.end();
-    assert!(page.begin(&scene.lines()).unwrap());
+    assert!(page.begin(&scene.lines(), true).unwrap());
     leave(page);
     scene.lock(&[(BRANCH, ""), (NAME, "")]);
     assert_eq!(clear(&scene.repo).unwrap(), 2);
@@ -173,14 +155,14 @@ fn a_page_tells_complaints_from_what_was_done_and_begins_anew_when_it_is_long() 
     let lines = format!("update a {}\n", "b".repeat(4096));
     let mut len = 0;
     for _ in 0..40 {
-        assert!(page.begin(&lines).unwrap());
+        assert!(page.begin(&lines, false).unwrap());
         assert_eq!(page.complaint(), "");
         page.end();
         len = page.file.metadata().unwrap().len();
         assert!(len <= PAGE_BYTES_MAX + 2 * 4200);
     }
     assert!(len < 40 * 4096, "it began anew");
-    assert!(page.begin(&lines).unwrap());
+    assert!(page.begin(&lines, false).unwrap());
     page.complaints().unwrap().write_all(b"fatal: no\n").unwrap();
     assert_eq!(page.complaint(), "fatal: no");
     assert_eq!(open("a\ndone\nb\n"), "b\n");

@@ -14,7 +14,7 @@ pub(super) struct Listed {
     path: Range<usize>,
 }
 
-/// All files and folders of a commit, the top folder first, each folder before what is in it.
+/// All files and folders of a commit, each folder before what is in it.
 #[derive(Debug)]
 pub(super) struct Listing {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// A path from the top, which is empty itself.
+    /// A path from the top.
     pub fn path(&self, listed: &Listed) -> &[u8] {
         &self.bytes[listed.path.clone()]
     }
@@ -31,13 +31,9 @@ impl Listing {
 
 /// Lists a commit; `None` if it holds something that is not for us.
 pub(super) fn read(dir: &Path, commit: &str) -> Option<Listing> {
-    let root = Git::at(dir).args(["rev-parse", "--verify", "-q"]).arg(format!("{commit}^{{tree}}"));
-    // Another length is another hash.
-    let root = Oid::from_hex(root.text().ok()?.as_bytes())?;
     let bytes =
         Git::at(dir).args(["ls-tree", "-r", "-t", "-z", "--full-tree", commit]).bytes().ok()?;
-    let mut files = Vec::new();
-    let mut folders = vec![Listed { mode: TREE, oid: root, path: 0..0 }];
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < bytes.len() {
         // `MODE TYPE ID<tab>PATH<nul>`
@@ -47,6 +43,7 @@ pub(super) fn read(dir: &Path, commit: &str) -> Option<Listing> {
         let path = at + tab + 1..at + end;
         let mut words = line.get(..tab)?.split(|byte| *byte == b' ');
         let mode = u32::from_str_radix(std::str::from_utf8(words.next()?).ok()?, 8).ok()?;
+        // Another length is another hash.
         let oid = Oid::from_hex(words.nth(1)?)?;
         let name = bytes.get(path.clone())?;
         // A link in the place of one of git's own files is for git to judge.

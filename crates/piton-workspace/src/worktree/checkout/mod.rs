@@ -15,7 +15,6 @@ use std::path::Path;
 
 use super::Result;
 use crate::index;
-use crate::objects::Oid;
 use crate::repo::Repo;
 
 /// From how many files on the threads are worth it; below, git is done before they are.
@@ -62,10 +61,9 @@ fn threaded(repo: &Repo, path: &Path, admin: &Path, head: &str, workers: usize) 
     }
     let objects = repo.common.join("objects");
     let Some(stats) = write::all(path, &objects, &listing, workers) else { return false };
-    let named = |listed| -> (&[u8], Oid) { (listing.path(listed), listed.oid) };
-    let files: Vec<_> = listing.files.iter().map(named).zip(stats).collect();
-    let folders: Vec<_> = listing.folders.iter().map(named).collect();
+    let entries = listing.files.iter().zip(stats);
+    let files: Vec<_> = entries.map(|(file, stat)| (listing.path(file), file.oid, stat)).collect();
     let (aside, index) = (admin.join("index.piton"), admin.join("index"));
     let write = |bytes| fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, index));
-    index::encode(&files, &folders).is_some_and(|bytes| write(bytes).is_ok())
+    index::encode(&files).is_some_and(|bytes| write(bytes).is_ok())
 }

@@ -26,7 +26,7 @@ pub(super) fn all(
     listing: &Listing,
     workers: usize,
 ) -> Option<Vec<Stat>> {
-    for folder in listing.folders.iter().skip(1) {
+    for folder in &listing.folders {
         match fs::create_dir(dir.join(os_path(listing.path(folder)))) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
             _ => {}
@@ -114,9 +114,7 @@ impl<'a> Worker<'a> {
             new.write_all(content)?;
             new.metadata()?
         };
-        let mut stat = index::stat(&found);
-        stat[index::MODE] = file.mode;
-        Ok(stat)
+        Ok(index::stat(&found, file.mode))
     }
 
     /// The folder that files are created in.

@@ -3,21 +3,20 @@
 //! Only names, modes and ids are taken from it. Its flags and its stat data are not trusted, but
 //! for one thing: in a sparse checkout a path that is missing and marked skip-worktree was left out.
 //! The common formats are read here, because starting git costs more than reading; whatever else
-//! there is (split, sparse, newer) is left to `git ls-files`.
-
-mod write;
+//! there is (split, sparse, newer) is left to `git ls-files`. An index is written only for a fresh
+//! checkout.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-pub(crate) use write::encode;
+use sha1::{Digest as _, Sha1};
 
 use crate::files::join;
 use crate::git::{self, Error, Git};
-use crate::objects::{EXEC, FILE, LEN, LINK, Oid};
+use crate::objects::{LEN, Oid};
 
-/// Extensions in lower case must be understood; these two change what the entries mean.
+/// How an index begins.
 const SIGNATURE: &[u8; 4] = b"DIRC";
 /// Bytes of an entry before its name: ten numbers, the id, the flags.
 const FIXED: usize = 40 + LEN + 2;
@@ -26,28 +25,23 @@ const SKIP_WORKTREE: u16 = 0x4000;
 /// The bits of the flags that say which side of a merge an entry is.
 const STAGE: u16 = 0x3000;
 
+/// Names this long or longer have no length in the flags.
+const NAME_LENGTH_MAX: usize = 0xFFF;
+
 /// What an index keeps of what the system says about a file, the lower half of each number: ctime and
 /// mtime, device, number, mode, owner, group, size.
 pub(crate) type Stat = [u32; 10];
-pub(crate) const DEVICE: usize = 4;
-pub(crate) const MODE: usize = 6;
-pub(crate) const SIZE: usize = 9;
+const MODE: usize = 6;
 
-/// The same of a file; its mode is 0 where git knows no such file.
+/// The same of a file that a commit has with a mode.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "an index keeps the lower 32 bits of each number"
 )]
-pub(crate) fn stat(found: &Metadata) -> Stat {
+pub(crate) fn stat(found: &Metadata, mode: u32) -> Stat {
     let times = [found.ctime(), found.ctime_nsec(), found.mtime(), found.mtime_nsec()];
     let [ctime, ctime_nsec, mtime, mtime_nsec] = times.map(|time| time as u32);
-    let mode = match found.mode() & 0o170_000 {
-        0o100_000 if found.mode() & 0o100 != 0 => EXEC,
-        0o100_000 => FILE,
-        LINK => LINK,
-        _ => 0,
-    };
     let [device, number, size] = [found.dev(), found.ino(), found.size()].map(|n| n as u32);
     let (owner, group) = (found.uid(), found.gid());
     [ctime, ctime_nsec, mtime, mtime_nsec, device, number, mode, owner, group, size]
@@ -107,7 +101,7 @@ pub(crate) fn count(file: &Path) -> Option<usize> {
 /// index, and takes the note away with the first change.
 pub(crate) fn tree(file: &Path) -> Option<Oid> {
     let data = std::fs::read(file).ok()?;
-    let mut at = walk(&data, |_| Some(()))?;
+    let mut at = walk(&data, |_| {})?;
     while at + LEN + 8 <= data.len() {
         let (name, size) = (&data[at..at + 4], &data[at + 4..at + 8]);
         let size = u32::from_be_bytes(size.try_into().ok()?) as usize;
@@ -135,7 +129,6 @@ pub(crate) fn unmerged(dir: &Path, file: &Path) -> Result<Vec<Vec<u8>>, Error> {
         if entry.flags & STAGE != 0 {
             paths.push(entry.path.to_vec());
         }
-        Some(())
     });
     if !read.is_some_and(|at| extensions_are_harmless(&data, at)) {
         let text = Git::at(dir).args(["ls-files", "-z", "-u"]).bytes()?;
@@ -148,24 +141,23 @@ pub(crate) fn unmerged(dir: &Path, file: &Path) -> Result<Vec<Vec<u8>>, Error> {
 fn parse(data: &[u8]) -> Option<Vec<Tracked>> {
     let mut entries = Vec::new();
     let at = walk(data, |entry| {
-        let Raw { path, oid, skipped, .. } = entry;
-        entries.push(Tracked { path: path.to_vec(), mode: entry.stat[MODE], oid, skipped });
-        Some(())
+        let Raw { path, mode, oid, skipped, .. } = entry;
+        entries.push(Tracked { path: path.to_vec(), mode, oid, skipped });
     })?;
     extensions_are_harmless(data, at).then_some(entries)
 }
 
 /// An entry as it stands in the file.
-pub(crate) struct Raw<'a> {
-    pub(crate) path: &'a [u8],
-    pub(crate) stat: Stat,
-    pub(crate) oid: Oid,
-    pub(crate) flags: u16,
+struct Raw<'a> {
+    path: &'a [u8],
+    mode: u32,
+    oid: Oid,
+    flags: u16,
     skipped: bool,
 }
 
 /// Goes through all entries; where they end.
-pub(crate) fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>) -> Option<()>) -> Option<usize> {
+fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>)) -> Option<usize> {
     let number = |at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
     if data.get(..4)? != SIGNATURE {
         return None;
@@ -187,16 +179,35 @@ pub(crate) fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>) -> Option<()>) -> 
         }
         let rest = data.get(name_at..)?;
         let len = rest.iter().position(|b| *b == 0)?;
-        let mut stat = Stat::default();
-        for (place, value) in stat.iter_mut().enumerate() {
-            *value = number(at + 4 * place)?;
-        }
+        let mode = number(at + 4 * MODE)?;
         let oid = Oid::from_bytes(data.get(at + 40..at + 40 + LEN)?)?;
-        each(Raw { path: &rest[..len], stat, oid, flags, skipped })?;
+        each(Raw { path: &rest[..len], mode, oid, flags, skipped });
         // Entries end in one to eight zero bytes, at a multiple of eight.
         at += (name_at - at + len + 8) & !7;
     }
     Some(at)
+}
+
+/// The bytes of an index of a fresh checkout, version 2 without extensions: path, object and stat of its
+/// files, in its order; `None` if there are too many.
+pub(crate) fn encode(files: &[(&[u8], Oid, Stat)]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(files.len() * 128);
+    bytes.extend_from_slice(SIGNATURE);
+    bytes.extend_from_slice(&2_u32.to_be_bytes());
+    bytes.extend_from_slice(&u32::try_from(files.len()).ok()?.to_be_bytes());
+    for (path, oid, stat) in files {
+        bytes.extend(stat.iter().flat_map(|number| number.to_be_bytes()));
+        bytes.extend_from_slice(&oid.0);
+        let length = u16::try_from(path.len().min(NAME_LENGTH_MAX)).ok()?;
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(path);
+        // One to eight zeros, up to a multiple of eight.
+        let padding = 8 - (FIXED + path.len()) % 8;
+        bytes.extend_from_slice(&[0; 8][..padding]);
+    }
+    let hash = Sha1::digest(&bytes);
+    bytes.extend_from_slice(&hash);
+    Some(bytes)
 }
 
 /// Extensions with a lower-case name change the meaning of the entries.
