@@ -21,7 +21,7 @@ const FILES: [&str; 3] = ["ledger.db", "ledger.db-wal", "ledger.lock"];
 pub struct LedgerFaults {
     /// Appends of stale drivers are taken.
     pub no_fence: bool,
-    /// The last append is not durable: [`power_cut`] takes it away.
+    /// The last append is not durable: a power cut takes it away.
     pub not_durable: bool,
     /// Events of this tag are not remembered.
     pub forgets: Option<&'static str>,
