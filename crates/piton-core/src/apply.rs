@@ -7,12 +7,12 @@ use crate::event::{Event, RunCreated, Shape, ShapeStep, StepFinished, StepStarte
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane_progress::{self, Change, LaneProgress};
 use crate::state::{
-    CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, GateState, LaneState, PhaseState, Progress,
-    RunState, StepState,
+    CHECKPOINTS_KEPT_MAX, Checkpoint, LaneState, PhaseState, Progress, RunState, StepState,
 };
 use crate::status::Status;
 use crate::time::Timestamp;
 
+mod gates;
 mod import;
 mod lanes;
 mod records;
@@ -21,7 +21,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 24;
+pub const APPLY_VERSION: u32 = 26;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,6 +137,7 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
     *state = RunState {
         run_id: Some(created.run_id.clone()),
         protocol: created.protocol.clone(),
+        previous: created.previous.clone(),
         plan_path: created.plan_path.clone(),
         plan_hash: Some(created.plan_hash.clone()),
         title: created.title.clone(),
@@ -160,7 +161,8 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
     let step = |phase: &str, lane: &str, step: &ShapeStep| {
         let (id, role) = (step.id.clone(), step.role);
         let known = old.step(&StepPath::new(phase, lane, &id)).cloned();
-        StepState { id, role, ..known.unwrap_or_default() }
+        let escalation = step.escalation.clone();
+        StepState { id, role, escalation, ..known.unwrap_or_default() }
     };
     shape
         .phases
@@ -210,6 +212,14 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::GateAsked(e) => known_gate(state, &e.gate),
         Event::GateDecided(e) => known_gate(state, &e.gate),
         Event::GateReopened(e) => known_gate(state, &e.gate),
+        Event::ChangesWanted(e) => {
+            known_gate(state, &e.gate)?;
+            e.steps.iter().try_for_each(|step| {
+                expect(state, step, "changed", |p| !matches!(p, Progress::Running { .. }))
+            })
+        }
+        Event::OutputsAccepted(e) => expect(state, &e.step, "accepted", Progress::is_over),
+        Event::StepImported(e) => expect(state, &e.step, "taken over", |p| *p == Progress::Pending),
         Event::StepProven(e) => {
             expect(state, &e.step, "proven", |p| !matches!(p, Progress::Running { .. }))
         }
@@ -256,12 +266,12 @@ fn known_gate(state: &RunState, gate: &GateRef) -> Result<(), Illegal> {
 }
 
 fn gate_name<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
-    match gate.0.split_once('/') {
-        None => state.phase(&gate.0)?.gate.as_ref(),
-        Some((phase, lane)) => {
-            state.phase(phase)?.lanes.iter().find(|l| l.id == lane)?.gate.as_ref()
-        }
-    }
+    let mut parts = gate.0.splitn(3, '/');
+    let phase = state.phase(parts.next()?)?;
+    let Some(lane) = parts.next() else { return phase.gate.as_ref() };
+    let lane = phase.lanes.iter().find(|l| l.id == lane)?;
+    let Some(step) = parts.next() else { return lane.gate.as_ref() };
+    lane.steps.iter().find(|s| s.id == step)?.escalation.as_ref()
 }
 
 /// Adds the time since the last event to what the run and its busy phases used, while driven.
@@ -338,6 +348,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 step.inputs.clone_from(&e.inputs);
                 step.tests_only = e.tests_only;
                 step.secrets.clone_from(&e.secrets);
+                let found = e.before.as_ref().map(|before| before.commit.clone());
+                step.scope_from = step.scope_from.take().or(found);
             }
             lanes::started(state, at, e);
         }
@@ -347,6 +359,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             lanes::finished(state, at, e);
         }
         Event::StepReset(e) => {
+            gates::answered(state, &e.step);
             if let Some(step) = state.step_mut(&e.step) {
                 steps::grant(step);
                 step.rerun = Some(e.reason.clone());
@@ -354,6 +367,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             lanes::tested_again(state, &e.step);
         }
         Event::StepRetried(e) => {
+            gates::answered(state, &e.step);
             if let Some(step) = state.step_mut(&e.step) {
                 steps::grant(step);
             }
@@ -363,38 +377,21 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             lanes::tested_again(state, &e.step);
         }
         Event::StepSkipped(e) => {
+            gates::answered(state, &e.step);
             lanes::skipped(state, at, &e.step);
             if let Some(step) = state.step_mut(&e.step) {
                 step.progress = Progress::Skipped { satisfy: e.satisfy };
             }
         }
-        Event::GateAsked(e) => {
-            state.gates.entry(e.gate.clone()).or_insert_with(|| GateState {
-                name: e.name.clone(),
-                asked_at: at,
-                decision: None,
-            });
-        }
-        Event::GateDecided(e) => {
-            let name = gate_name(state, &e.gate).cloned().unwrap_or_default();
-            let gate = state.gates.entry(e.gate.clone()).or_insert_with(|| GateState {
-                name,
-                asked_at: at,
-                decision: None,
-            });
-            gate.decision = Some(Decision {
-                approved: e.approved,
-                by: e.by.clone(),
-                message: e.message.clone(),
-                at,
-            });
-        }
+        Event::GateAsked(e) => gates::asked(state, at, &e.gate, &e.name),
+        Event::GateDecided(e) => gates::decided(state, at, e),
         Event::GateReopened(e) => {
             let taken = state.gates.remove(&e.gate);
             if let Some(act) = state.undo.iter_mut().find(|act| Some(act.id) == e.act) {
                 act.gates.push((e.gate.clone(), taken));
             }
         }
+        Event::ChangesWanted(e) => gates::changes_wanted(state, e),
         Event::PlanAccepted(e) => {
             state.phases = phases_of(&e.shape, state);
             state.plan_hash = Some(e.to.clone());
@@ -412,7 +409,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.ticks.extend(e.gates.iter().cloned());
         }
         Event::TicksSeen(e) => state.doubted.extend(e.gates.iter().cloned()),
-        Event::SpecAccepted(e) => state.spec.clone_from(&e.to),
+        Event::SpecAccepted(e) => steps::accept_spec(state, e),
+        Event::OutputsAccepted(e) => steps::accept(state, e),
         Event::CheckpointRecorded(e) => {
             if state.checkpoints.len() == CHECKPOINTS_KEPT_MAX {
                 state.checkpoints.remove(0);
@@ -432,15 +430,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.ended = Some(if e.cancel { Status::Cancelled } else { Status::Aborted });
         }
         Event::RunArchived(_) => state.ended = Some(Status::Archived),
-        Event::StepProven(e) => {
-            let number = state.events;
-            if let Some(step) = state.step_mut(&e.step) {
-                step.progress = Progress::Done;
-                step.done_event = number;
-                step.rerun = None;
-                step.definition.clone_from(&e.definition);
-            }
-        }
+        Event::StepProven(e) => steps::prove(state, e),
+        Event::StepImported(e) => steps::import(state, e),
         Event::RewindIntended(e) => state.rewinding = Some(e.clone()),
         Event::Rewound(e) => rewind::rewound(state, at, e),
         _ => lanes::change(state, at, event),

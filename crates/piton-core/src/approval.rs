@@ -2,8 +2,9 @@
 //! yet.
 
 use crate::event::{Event, GateReopened, RewindIntended, RewindKind};
-use crate::id::{GateRef, LanePath};
-use crate::state::{LaneState, PhaseState, RunState, StepState};
+use crate::id::{GateRef, LanePath, StepPath};
+use crate::lane::Role;
+use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 
 /// The approved gates of the phases and lanes with this work, and those that come after it.
 pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
@@ -35,6 +36,40 @@ pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
     let of_phases = of_phases.map(|phase| GateRef(phase.id.clone()));
     let all = of_phases.chain(later.iter().map(|lane| GateRef(lane.to_string())));
     all.filter(|gate| state.approved(gate)).collect()
+}
+
+/// The steps whose work is reviewed at a gate, which run again if changes are wanted: the last one of
+/// each lane right before the place that it guards, and the step itself that asks a person.
+pub fn reviewed(state: &RunState, gate: &GateRef) -> Vec<StepPath> {
+    if let Ok(path) = StepPath::try_from(gate.0.clone()) {
+        let asks = state.step(&path).is_some_and(|s| s.progress == Progress::Escalated);
+        return if asks { vec![path] } else { Vec::new() };
+    }
+    let (phase, lane) = gate.0.split_once('/').map_or((&*gate.0, None), |(p, l)| (p, Some(l)));
+    let Some(phase) = state.phase(phase) else { return Vec::new() };
+    let lane = lane.and_then(|id| phase.lanes.iter().find(|l| l.id == id));
+    let needs = lane.map(|lane| lane.needs.clone()).unwrap_or_default();
+    if !needs.is_empty() {
+        return needs.iter().filter_map(|path| last_step(state, path)).collect();
+    }
+    let before = if phase.needs.is_empty() { &phase.after } else { &phase.needs };
+    let phases = before.iter().filter_map(|id| state.phase(id));
+    let lanes = phases.flat_map(|phase| {
+        phase
+            .lanes
+            .iter()
+            .filter(|lane| lane.task.is_none())
+            .map(|lane| LanePath { phase: phase.id.clone(), lane: lane.id.clone() })
+    });
+    lanes.filter_map(|path| last_step(state, &path)).collect()
+}
+
+/// The last step of a lane that does its work, if it was done.
+fn last_step(state: &RunState, path: &LanePath) -> Option<StepPath> {
+    let lane = state.lane(path)?;
+    let works = |s: &&StepState| s.role == Role::Work && s.progress == Progress::Done;
+    let step = lane.steps.iter().rev().find(works)?;
+    Some(StepPath::new(&path.phase, &path.lane, &step.id))
 }
 
 /// The approved gates that a rollback reopens, from the state before it.

@@ -8,6 +8,7 @@ use crate::time::Millis;
 
 /// The limits of a run. `None` never occurs: each has a default in [`TABLE`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Budgets {
     /// Attempts of one step in all, retries and waits for the network included.
     pub attempts: u32,
@@ -31,6 +32,8 @@ pub struct Budgets {
     pub rate_limit_wait: Millis,
     /// Restarts of one step that was killed from outside or lost with its keeper, per driver.
     pub restarts: u32,
+    /// Failures of one step with the same signature before a person is asked.
+    pub same_failure: u32,
 }
 
 /// One row of the table of budgets.
@@ -68,6 +71,7 @@ pub const TABLE: &[Row] = &[
     row("run_log_bytes", "4GB", "log size of a run", "no new steps start and the run stops (exit 6)"),
     row("network_wait", "15m", "time that one step waits for the network", "the step fails (exit 1); with 0, it is retried like any failure"),
     row("rate_limit_wait", "6h", "time that one step waits for rate limits", "the step fails (exit 1); with 0, it is retried like any failure"),
+    row("same_failure", "3", "failures of a step for the same reason, if it has an `escalation`", "a person is asked (exit 3)"),
     row("restarts", "10", "restarts of a step that was killed or lost, per driver", "the step fails (exit 1)"),
 ];
 
@@ -117,6 +121,7 @@ impl Default for Budgets {
             network_wait: Millis::from_secs(15 * 60),
             rate_limit_wait: Millis::from_secs(6 * HOUR),
             restarts: 10,
+            same_failure: 3,
         }
     }
 }

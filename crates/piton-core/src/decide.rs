@@ -263,6 +263,10 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
     };
     match step.progress {
         Progress::Failed => survey.failed |= view.selected,
+        Progress::Escalated => {
+            let gate = GateRef(format!("{}/{}/{}", view.phase.id, lane.id, step.id));
+            gate_open(state, gate, step.escalation.as_ref(), survey);
+        }
         Progress::Pending | Progress::Waiting { .. } if open && view.is_ready() => {
             let gate = GateRef(format!("{}/{}", view.phase.id, lane.id));
             if !gate_open(state, gate, lane.gate.as_ref(), survey) {

@@ -8,8 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::gate_event::*;
 use crate::hash::Sha;
-use crate::id::{GateRef, RunId, StepPath};
+use crate::id::{RunId, StepPath};
 use crate::lane::SnapshotRef;
 pub use crate::lane_event::*;
 pub use crate::shape::{Shape, ShapeLane, ShapePhase, ShapeStep};
@@ -41,12 +42,16 @@ pub enum Event {
     GateDecided(GateDecided),
     /// A person took an approval back, with what it was given for.
     GateReopened(GateReopened),
+    /// A person wants the work before a gate changed.
+    ChangesWanted(Box<ChangesWanted>),
     /// Boxes of a phase document were found ticked.
     TicksSeen(Box<TicksSeen>),
     /// A changed plan took effect.
     PlanAccepted(Box<PlanAccepted>),
     /// A changed spec was accepted by a person.
     SpecAccepted(SpecAccepted),
+    /// Outputs that were changed from outside the run were accepted by a person.
+    OutputsAccepted(OutputsAccepted),
     /// A person or a tool recorded a checkpoint.
     CheckpointRecorded(CheckpointRecorded),
     /// A budget is used up.
@@ -63,8 +68,10 @@ pub enum Event {
     LaneBlocked(LaneBlocked),
     /// A lane's workspace is there.
     LaneReady(Box<LaneReady>),
-    /// A test step is proven without running it.
+    /// A step is done without running.
     StepProven(StepProven),
+    /// How far another tool came with a step is taken over.
+    StepImported(Box<StepImported>),
     /// A lane's work is a commit.
     LaneCommitted(LaneCommitted),
     /// A lane's work stands on a newer base.
@@ -105,6 +112,7 @@ impl Event {
             Self::StepRetried(e) => Some(&e.step),
             Self::StepSkipped(e) => Some(&e.step),
             Self::StepProven(e) => Some(&e.step),
+            Self::StepImported(e) => Some(&e.step),
             Self::LaneJoined(e) => Some(&e.step),
             _ => None,
         }
@@ -137,6 +145,9 @@ pub struct RunCreated {
     /// The commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// The record of the run that it starts over, a file of its protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
     /// The plan's structure.
     pub shape: Shape,
 }
@@ -232,51 +243,6 @@ pub enum Verdict {
     RolledBack,
 }
 
-/// See [`Event::GateAsked`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateAsked {
-    /// The place it guards.
-    pub gate: GateRef,
-    /// What is asked for.
-    pub name: String,
-}
-
-/// See [`Event::GateDecided`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateDecided {
-    /// The place it guards.
-    pub gate: GateRef,
-    /// Yes or no.
-    pub approved: bool,
-    /// Who decided.
-    pub by: String,
-    /// When, where that was before it could be recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<Timestamp>,
-    /// What they said.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// The plan that was approved.
-    pub plan_hash: Sha,
-    /// The artifacts that were there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<FileHash>,
-}
-
-/// See [`Event::GateReopened`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateReopened {
-    /// The place it guards.
-    pub gate: GateRef,
-    /// Who.
-    pub by: String,
-    /// By which act.
-    pub why: String,
-    /// The number of that act, where it can be undone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub act: Option<u64>,
-}
-
 /// See [`Event::PlanAccepted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanAccepted {
@@ -318,6 +284,17 @@ pub struct SpecAccepted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<FileHash>,
     /// Who accepted it.
+    pub by: String,
+}
+
+/// See [`Event::OutputsAccepted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputsAccepted {
+    /// The step that made them.
+    pub step: StepPath,
+    /// The files as they are now, from where the step worked.
+    pub files: Vec<FileHash>,
+    /// Who accepted them.
     pub by: String,
 }
 

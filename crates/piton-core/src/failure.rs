@@ -9,7 +9,10 @@ use crate::state::StepState;
 use crate::time::{Millis, Timestamp};
 
 mod reset;
+mod signature;
 mod signs;
+
+pub use signature::signature;
 
 /// Lines of output that are read: the cause is near the end.
 pub const LINES_READ: usize = 20;
@@ -82,6 +85,21 @@ pub fn is_spent(budgets: &Budgets, state: &StepState) -> bool {
 pub fn is_ended_by_attempts(state: &StepState) -> bool {
     let last = state.failure_context.last();
     last.and_then(|failed| failed.budget.as_deref()) == Some(ATTEMPTS)
+}
+
+/// Decides whether a person is asked instead of another attempt: the step has a gate for that, nobody
+/// let it go on there before, and it failed for the same reason as often as it may.
+pub fn escalates(
+    step: &Step,
+    budgets: &Budgets,
+    state: &StepState,
+    is_approved: bool,
+    signature: &str,
+    next: Next,
+) -> bool {
+    let counts = matches!(next, Next::Retry { .. } | Next::Fail) && !state.tests_only;
+    let alike = state.failed_alike(signature) + 1;
+    counts && step.escalation.is_some() && !is_approved && alike >= budgets.same_failure
 }
 
 /// Decides what follows a failed attempt, within the step's retries and the budgets.

@@ -16,6 +16,18 @@ pub struct GateState {
     pub decision: Option<Decision>,
 }
 
+/// The last review at a gate that asked for changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reviewed {
+    /// How often changes were wanted, from 1.
+    pub round: u32,
+    /// Who wanted them.
+    pub by: String,
+    /// The snapshot that was reviewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+}
+
 /// A person's decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {

@@ -8,6 +8,7 @@ use crate::lane::{Isolation, SnapshotRef, Stage};
 use crate::refusal::Refusal;
 use crate::stage_record::StageRecord;
 use crate::step_event::Class;
+use crate::step_event::FileHash;
 use crate::step_state::FailedAttempt;
 
 /// The lane's preconditions hold; nothing is created yet.
@@ -71,16 +72,20 @@ pub struct LaneReady {
     pub note: String,
 }
 
-/// A test step is proven by tests that passed on the same tree before.
+/// A step is done without running: its tests passed on the same tree before, it is not needed, or what
+/// it makes is complete although its last attempt was cut short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepProven {
     /// Which step.
     pub step: StepPath,
-    /// The tree; empty where the step is not needed.
+    /// The tree that tests passed on; empty for other steps.
     pub tree: String,
     /// Hash of the step's definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Sha>,
+    /// What it made, if that is complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<FileHash>,
 }
 
 /// The lane's work is a commit on its branch.

@@ -14,6 +14,7 @@ pub mod event;
 pub mod evidence;
 pub mod failure;
 pub mod gate;
+mod gate_event;
 pub mod hash;
 pub mod id;
 pub mod lane;

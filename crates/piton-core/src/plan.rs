@@ -39,8 +39,14 @@ pub struct Plan {
     pub on_failure: OnFailure,
     /// Limits of the run.
     pub budgets: Budgets,
+    /// What becomes of finished steps whose files were changed from outside the run.
+    #[serde(default, skip_serializing_if = "OnChange::is_rerun")]
+    pub on_change: OnChange,
     /// The phases, in the order of the document.
     pub phases: Vec<Phase>,
+    /// The file in which its protocol keeps the record of a run, from the project's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
     /// Whether tasks of its lanes got worktrees of their own: a resume reads the document alike.
     #[serde(default, skip_serializing_if = "TaskWorktrees::is_off")]
     pub task_worktrees: TaskWorktrees,
@@ -55,6 +61,24 @@ pub enum OnFailure {
     Stop,
     /// What does not depend on it goes on.
     Continue,
+}
+
+/// What becomes of a finished step whose outputs or inputs were changed from outside the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnChange {
+    /// It runs again.
+    #[default]
+    Rerun,
+    /// A person decides about changed outputs; a changed input is reported.
+    Ask,
+}
+
+impl OnChange {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    fn is_rerun(&self) -> bool {
+        *self == Self::Rerun
+    }
 }
 
 /// A stage of the run: its lanes run side by side.
@@ -105,6 +129,14 @@ pub struct Step {
     pub inputs: Vec<String>,
     /// Files (paths or globs) that must exist after success.
     pub artifacts: Vec<String>,
+    /// The only files (paths or globs) that it may change, besides its artifacts; all where it is
+    /// `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Vec<String>>,
+    /// The gate at which a person is asked when it fails alike as often as the budget
+    /// `same_failure` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<String>,
     /// How often a failed attempt is followed by another.
     pub retries: u32,
     /// Wait before the first retry; it doubles with each further one.

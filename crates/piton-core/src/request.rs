@@ -4,6 +4,8 @@
 //! holds the lease for a moment, turns it into events here, so that all decisions are made by one
 //! piece of code.
 
+mod refused;
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -11,17 +13,18 @@ use serde::{Deserialize, Serialize};
 use crate::approval;
 use crate::decide::dependents;
 use crate::event::{
-    CheckpointRecorded, Event, FileHash, GateDecided, RunAborted, RunArchived, StepReset,
-    StepRetried, StepSkipped,
+    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, Review, RunAborted,
+    RunArchived, StepReset, StepRetried, StepSkipped,
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
 use crate::lane::Role;
 use crate::plan::Plan;
 use crate::refusal::Refusal;
-use crate::remedy;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
+
+pub use refused::Refused;
 
 /// A request to a run from outside of its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +39,14 @@ pub enum Request {
         approved: bool,
         /// What the person says.
         message: String,
+    },
+    /// Want the work before a gate changed.
+    #[serde(rename = "changes")]
+    Changes {
+        /// Place or text of the gate.
+        gate: String,
+        /// What the person wants changed.
+        review: Review,
     },
     /// Give a failed step further attempts, or run a finished one again.
     #[serde(rename = "retry")]
@@ -77,62 +88,6 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         snapshots: Vec<(Option<crate::id::LanePath>, crate::lane::SnapshotRef)>,
     },
-}
-
-/// Why a request is not carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// No such step.
-    NoStep(String),
-    /// No such gate; the run has these.
-    NoGate(String, String),
-    /// Several gates have that text.
-    ManyGates(String, Vec<GateRef>),
-    /// The gate is already decided: a person is asked once.
-    Decided(String, &'static str, String),
-    /// The step is running.
-    Running(StepPath, String),
-    /// The step is finished.
-    Finished(StepPath, String),
-    /// The step has not failed.
-    NotFailed(StepPath, String),
-    /// The run was set aside.
-    Archived(String),
-    /// The run is over for good.
-    Over(String),
-}
-
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
-        let refusal = |cause: String| Self::new("refused", cause);
-        match refused {
-            Refused::NoStep(step) => {
-                Self::new("no-step", format!("there is no step {step} in this run"))
-            }
-            Refused::NoGate(gate, known) => {
-                Self::new("no-gate", format!("there is no gate `{gate}` in this run"))
-                    .or(format!("the run has: {known}"))
-            }
-            Refused::ManyGates(gate, places) => {
-                let places: Vec<&str> = places.iter().map(|place| place.0.as_str()).collect();
-                Self::new("no-gate", format!("several gates are called `{gate}`"))
-                    .or(format!("name the place instead: {}", places.join(", ")))
-            }
-            Refused::Decided(gate, verb, by) => {
-                refusal(format!("gate `{gate}` was already {verb} by {by}"))
-            }
-            Refused::Running(step, run) => refusal(format!("step {step} is running"))
-                .or(remedy![Words "wait for it, or end it with ", Piton "abort {run}"]),
-            Refused::Finished(step, run) => refusal(format!("step {step} is finished"))
-                .or(remedy![Words "to run it again, use ", Piton "retry {run} {step} --again"]),
-            Refused::NotFailed(step, status) => {
-                refusal(format!("step {step} is {status}, so there is nothing to retry"))
-            }
-            Refused::Archived(run) => refusal(format!("run {run} is archived and cannot change"))
-                .or(remedy![Words "to bring it back, run ", Piton "resume {run}"]),
-            Refused::Over(status) => refusal(format!("the run is {status} and cannot change")),
-        }
-    }
 }
 
 /// The answer to a request.
@@ -185,6 +140,7 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
         Request::Decide { gate, approved, message } => {
             decide_gate(state, gate, *approved, message, by)
         }
+        Request::Changes { gate, review } => want_changes(state, gate, review, by),
         Request::Retry { step, again, downstream } => {
             let mut events = retry(state, step, *again, *downstream, by)?;
             let done_again = |e: &Event| match e {
@@ -239,18 +195,27 @@ pub fn gates(state: &RunState) -> Vec<(GateRef, String)> {
         for lane in &phase.lanes {
             let place = || GateRef(format!("{}/{}", phase.id, lane.id));
             found.extend(lane.gate.iter().map(|name| (place(), name.clone())));
+            let asks = |s: &StepState| {
+                Some((GateRef(format!("{}/{}", place().0, s.id)), s.escalation.clone()?))
+            };
+            found.extend(lane.steps.iter().filter_map(asks));
         }
     }
     found
 }
 
-/// Whether a ticked box says something new: lanes wait for a gate of that name, or it is the place of
-/// one that nobody decided about. A tick counts once: what was decided later stands.
+/// Whether a gate is meant by its place or its text.
+pub fn is_called((place, text): &(GateRef, String), name: &str) -> bool {
+    place.0 == name || text == name
+}
+
+/// Whether a ticked box says something new: lanes wait for a gate of that name, or it is the place or
+/// text of one that nobody decided about. A tick counts once: what was decided later stands.
 pub fn awaits_tick(plan: &Plan, state: &RunState, name: &str) -> bool {
     let mut lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
     let is_open = |place: &GateRef| state.gates.get(place).is_none_or(|g| g.decision.is_none());
     let waits = lanes.any(|lane| lane.rules.frozen.iter().any(|gate| gate == name))
-        || gates(state).iter().any(|(place, _)| place.0 == name && is_open(place));
+        || gates(state).iter().any(|gate| is_called(gate, name) && is_open(&gate.0));
     waits && !state.ticks.contains(name)
 }
 
@@ -315,6 +280,36 @@ fn decide_gate(
         plan_hash: state.plan_hash.clone().unwrap_or_else(|| Sha::of(b"")),
         artifacts,
     })])
+}
+
+fn want_changes(
+    state: &RunState,
+    wanted: &str,
+    review: &Review,
+    by: &str,
+) -> Result<Vec<Event>, Refused> {
+    let (gate, name) = find_gate(state, wanted)?;
+    if let Some(decision) = state.gates.get(&gate).and_then(|g| g.decision.as_ref())
+        && decision.approved
+    {
+        return Err(Refused::Decided(name, "approved", decision.by.clone()));
+    }
+    let steps = approval::reviewed(state, &gate);
+    if steps.is_empty() {
+        return Err(Refused::NothingBefore(name));
+    }
+    let runs = |path: &&StepPath| {
+        state.step(path).is_some_and(|s| matches!(s.progress, Progress::Running { .. }))
+    };
+    if let Some(step) = steps.iter().find(runs) {
+        return Err(running(state, step));
+    }
+    let seen = steps.iter().rev().find_map(|step| {
+        let work = state.lane(&step.lane())?.work.as_ref()?;
+        work.latest.snapshot.clone()
+    });
+    let review = Review { by: by.to_owned(), ..review.clone() };
+    Ok(vec![Event::ChangesWanted(Box::new(ChangesWanted { gate, review, steps, seen }))])
 }
 
 fn running(state: &RunState, step: &StepPath) -> Refused {

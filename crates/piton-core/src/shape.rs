@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::LanePath;
 use crate::lane::{Isolation, Role, TaskOf};
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
 
 /// The structure of a plan: what a state is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct ShapeStep {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Role::is_work")]
     pub role: Role,
+    /// The gate at which a person is asked when it keeps failing alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<String>,
 }
 
 impl ShapeLane {
@@ -74,17 +77,19 @@ impl ShapeLane {
     }
 }
 
+impl From<&Step> for ShapeStep {
+    fn from(step: &Step) -> Self {
+        Self { id: step.id.clone(), role: step.role, escalation: step.escalation.clone() }
+    }
+}
+
 impl From<&Plan> for Shape {
     fn from(plan: &Plan) -> Self {
         let lane = |lane: &crate::plan::Lane| ShapeLane {
             id: lane.id.clone(),
             needs: lane.needs.clone(),
             gate: lane.gate.clone(),
-            steps: lane
-                .steps
-                .iter()
-                .map(|s| ShapeStep { id: s.id.clone(), role: s.role })
-                .collect(),
+            steps: lane.steps.iter().map(ShapeStep::from).collect(),
             isolation: lane.rules.isolation,
             alone: lane.rules.alone,
             task: lane.rules.task.clone(),

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{FileHash, ProtocolRef, RewindIntended, Verdict};
-pub use crate::gate::{Decision, GateState};
+pub use crate::gate::{Decision, GateState, Reviewed};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
 use crate::status::Status;
-pub use crate::step_state::{FailedAttempt, Progress, StepState};
+pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
 
 /// Most failed attempts that are passed on to the next one.
@@ -32,6 +32,8 @@ pub struct RunState {
     pub run_id: Option<RunId>,
     /// The protocol that it follows.
     pub protocol: ProtocolRef,
+    /// The record of the run that it starts over.
+    pub previous: Option<String>,
     /// Path of its plan.
     pub plan_path: String,
     /// Hash of its plan.
@@ -76,6 +78,8 @@ pub struct RunState {
     pub phases: Vec<PhaseState>,
     /// Its gates that were asked or decided.
     pub gates: BTreeMap<GateRef, GateState>,
+    /// The gates at which changes were wanted.
+    pub reviews: BTreeMap<GateRef, Reviewed>,
     /// Gates of its phase document whose ticks count.
     pub ticks: BTreeSet<String>,
     /// Those that were ticked while its steps were at work: a step may have done it.

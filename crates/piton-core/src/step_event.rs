@@ -138,6 +138,9 @@ pub enum Outcome {
         /// The budget that allows no further attempt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<String>,
+        /// What it has in common with failures of the same mistake.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        signature: String,
         /// What follows.
         next: Next,
     },
@@ -185,6 +188,9 @@ pub enum Class {
     /// The pull request could not be opened.
     #[serde(rename = "pull_request")]
     PullRequest,
+    /// It changed files that it may not write.
+    #[serde(rename = "scope")]
+    Scope,
 }
 
 /// What follows a failed attempt.
@@ -206,6 +212,9 @@ pub enum Next {
         /// Not before.
         until: Timestamp,
     },
+    /// A person is asked: it failed alike too often.
+    #[serde(rename = "escalate")]
+    Escalate,
 }
 
 /// Byte ranges of an attempt in its lane's two log files.
@@ -257,6 +266,47 @@ impl Facts {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// See [`crate::Event::StepImported`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepImported {
+    /// Which step.
+    pub step: StepPath,
+    /// How often it was started.
+    #[serde(default)]
+    pub attempts: u32,
+    /// How often it failed.
+    #[serde(default)]
+    pub failures: u32,
+    /// Its failures, those of the same mistake together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<Cluster>,
+    /// Whether it is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_done: bool,
+    /// When that was, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// What it made, as recorded there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<FileHash>,
+    /// Hash of the step's definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Sha>,
+}
+
+/// Failures of one mistake.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// What they have in common.
+    pub signature: String,
+    /// The first of them in words.
+    pub error: String,
+    /// When that was.
+    pub first_at: Timestamp,
+    /// How many there were.
+    pub count: u32,
 }
 
 /// See [`crate::Event::StepReset`].

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate_event::Review;
 use crate::hash::Sha;
 use crate::lane::Role;
 use crate::status::Status;
+pub use crate::step_event::Cluster;
 use crate::step_event::{Class, FileHash, LogRanges};
 use crate::time::{Millis, Timestamp};
 
@@ -82,6 +84,19 @@ pub struct StepState {
     /// The event of its last success.
     #[serde(rename = "e", default, skip_serializing_if = "is_zero")]
     pub done_event: u64,
+    /// The gate at which a person is asked when it keeps failing alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<String>,
+    /// Its failures since its last success, those of the same mistake together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<Cluster>,
+    /// What reviewers want changed, until it succeeds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Review>,
+    /// The files that it found when it first started after a person's word or its last success: what
+    /// changed since is its own.
+    #[serde(rename = "sf", default, skip_serializing_if = "Option::is_none")]
+    pub scope_from: Option<String>,
     /// The files its first attempt found.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
@@ -116,6 +131,8 @@ pub enum Progress {
     },
     /// No attempt is left.
     Failed,
+    /// It failed alike too often: a person is asked at its gate.
+    Escalated,
     /// Finished with success.
     Done,
     /// Left out.
@@ -173,6 +190,7 @@ impl StepState {
             Progress::Waiting { class: Class::RateLimit, .. } => Status::Parked,
             Progress::Waiting { .. } => Status::Retrying,
             Progress::Failed => Status::Failed,
+            Progress::Escalated => Status::Waiting,
             Progress::Done => Status::Complete,
             Progress::Skipped { .. } => Status::Skipped,
         }
@@ -186,6 +204,7 @@ impl StepState {
             attempts: self.attempts,
             interruptions: self.interruptions,
             successes: self.successes,
+            escalation: self.escalation.clone(),
             rerun,
             ..Self::default()
         }
@@ -196,10 +215,23 @@ impl StepState {
         matches!(self.progress, Progress::Done | Progress::Skipped { satisfy: true })
     }
 
-    /// The failed attempts as text: `Attempt N: error` and the last lines of each.
+    /// How often it failed with the same signature.
+    pub fn failed_alike(&self, signature: &str) -> u32 {
+        let cluster = self.clusters.iter().find(|c| c.signature == signature);
+        cluster.map_or(0, |c| c.count)
+    }
+
+    /// What the next attempt has to know: what reviewers want changed, then the failed attempts, as
+    /// `Attempt N: error` and the last lines of each.
     pub fn failure_text(&self) -> String {
         use std::fmt::Write as _;
         let mut text = String::new();
+        for review in &self.reviews {
+            let _ = writeln!(text, "Changes wanted by {}:", review.by);
+            for line in review.lines() {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
         for failed in &self.failure_context {
             let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
             for line in &failed.lines {

@@ -21,6 +21,8 @@ pub struct Order {
     pub commands: Vec<Vec<String>>,
     /// The prompt, where the work is one: given on stdin and as a file.
     pub prompt: Option<String>,
+    /// The same without secrets, to be kept.
+    pub kept_prompt: Option<String>,
     /// The worktree of its lane; empty for the root.
     pub workspace: String,
     /// Working directory below that; empty for itself.
@@ -105,6 +107,7 @@ pub fn order(
         attempt: attempt.clone(),
         commands,
         prompt,
+        kept_prompt: None,
         workspace: lane.map_or("", LaneState::dir).to_owned(),
         dir: step.dir.clone(),
         env,

@@ -4,9 +4,11 @@
 //! docs show and the tests go through.
 
 use piton_core::event::{
-    Event, FileHash, Outcome, PlanAccepted, Shape, SpecAccepted, StepFinished, StepReset,
+    Event, FileHash, Outcome, OutputsAccepted, PlanAccepted, Shape, SpecAccepted, StepFinished,
+    StepReset,
 };
 use piton_core::evidence::{self, Files, Inputs, Rerun, Stale};
+use piton_core::plan::OnChange;
 use piton_core::refusal::Remedy;
 use piton_core::state::Progress;
 use piton_core::{GateRef, Plan, RunState, StepPath, remedy};
@@ -35,8 +37,8 @@ pub struct Row {
     pub what: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// What a person does about it, given the command that accepts it.
-    pub next: fn(resume: &str) -> Remedy,
+    /// What a person does about it.
+    pub next: fn(&Commands<'_>) -> Remedy,
     /// The option that accepts it.
     pub accept: Option<&'static str>,
 }
@@ -45,7 +47,8 @@ impl Row {
     /// What a person does about it.
     pub fn remedy(&self) -> Remedy {
         let option = self.accept.map(|option| format!(" {option}")).unwrap_or_default();
-        (self.next)(&format!("resume RUN{option}"))
+        let resume = &format!("resume RUN{option}");
+        (self.next)(&Commands { resume, retry: "retry RUN STEP --again" })
     }
 }
 
@@ -53,24 +56,36 @@ const fn row(
     name: &'static str,
     severity: Severity,
     what: &'static str,
-    next: fn(&str) -> Remedy,
+    next: fn(&Commands<'_>) -> Remedy,
     accept: Option<&'static str>,
 ) -> Row {
     Row { name, what, severity, next, accept }
 }
 
+/// The commands that a person may choose from, without the program's name.
+#[derive(Clone, Copy, Debug)]
+pub struct Commands<'c> {
+    /// Goes on, and accepts what is named.
+    pub resume: &'c str,
+    /// Runs the step again that it is about.
+    pub retry: &'c str,
+}
+
 /// Which differences stop, which only warn, and which make work run again.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    row("spec-changed", Severity::Stops, "the spec's bytes differ, or it is missing", |resume| remedy![Words "review it, then run ", Piton "{resume}"], Some("--accept-spec")),
+    row("spec-changed", Severity::Stops, "the spec's bytes differ, or it is missing", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}"], Some("--accept-spec")),
     row("spec-accepted", Severity::Warns, "the spec differs, and `--accept-spec` was given", |_| "nothing: it is recorded with both hashes".into(), None),
-    row("plan-changed-finished", Severity::Stops, "a finished step has another definition in the plan", |resume| remedy![Words "review it, then run ", Piton "{resume}", Words ": the step runs again"], Some("--accept-plan")),
-    row("gate-removed", Severity::Stops, "a gate that nobody approved is no longer in the plan", |resume| remedy![Words "review it, then run ", Piton "{resume}", Words ": nobody is asked any more"], Some("--accept-plan")),
+    row("plan-changed-finished", Severity::Stops, "a finished step has another definition in the plan", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}", Words ": the step runs again"], Some("--accept-plan")),
+    row("gate-removed", Severity::Stops, "a gate that nobody approved is no longer in the plan", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}", Words ": nobody is asked any more"], Some("--accept-plan")),
     row("plan-changed", Severity::Warns, "the plan differs, but no finished step does", |_| "nothing: the new plan is recorded and used".into(), None),
     row("plan-missing", Severity::Warns, "the plan's file is gone", |_| "nothing: the recorded plan is used".into(), None),
     row("plan-secret", Severity::Stops, "the plan's file is gone, and the recorded plan had a secret taken out", |_| "bring the plan's file back".into(), None),
     row("artifact-missing", Severity::RunsAgain, "a finished step's artifact is gone", |_| "nothing: the step runs again".into(), None),
     row("artifact-changed", Severity::RunsAgain, "a finished step's artifact differs from what the run last recorded", |_| "nothing: the step runs again".into(), None),
+    row("output-changed", Severity::Stops, "a finished step's output was changed from outside the run, and the plan says `on_change = \"ask\"`", |Commands { resume, retry }| remedy![Words "review it, then keep it with ", Piton "{resume}", Words ", or run the step again with ", Piton "{retry}"], Some("--accept-outputs")),
+    row("output-accepted", Severity::Warns, "a finished step's output was changed from outside the run, and `--accept-outputs` was given", |_| "nothing: it is recorded with its hash".into(), None),
+    row("input-outdated", Severity::Warns, "a finished step's declared input differs, and the plan says `on_change = \"ask\"`", |Commands { retry, .. }| remedy![Words "nothing, or run the step again with ", Piton "{retry}"], None),
     row("input-changed", Severity::RunsAgain, "a finished step's declared input differs", |_| "nothing: the step runs again".into(), None),
     row("head-moved", Severity::Warns, "another commit is checked out", |_| "nothing, if you meant it".into(), None),
     row("root-moved", Severity::Warns, "the project lies elsewhere", |_| "nothing: steps run where it lies now".into(), None),
@@ -80,6 +95,7 @@ pub const TABLE: &[Row] = &[
     row("step-removed", Severity::Warns, "a step in flight is no longer in the plan", |_| "nothing: what runs of it is ended, and it is recorded as interrupted".into(), None),
     row("strays", Severity::Warns, "processes of the run live without a keeper", |_| "nothing: they are ended before anything starts".into(), None),
     row("protocol-refuses", Severity::Stops, "a file of the run's protocol says that it must not go on", |_| "correct the file, then resume".into(), None),
+    row("protocol-reruns", Severity::RunsAgain, "a file of the run's protocol says that a finished step must run again", |_| "nothing: the step runs again".into(), None),
     row("protocol-warns", Severity::Warns, "a file of the run's protocol differs from the record", |_| "review the file".into(), None),
 ];
 
@@ -92,6 +108,8 @@ pub struct Difference {
     pub severity: Severity,
     /// What differs, in words.
     pub message: String,
+    /// The step that it is about.
+    pub step: Option<StepPath>,
     /// What to do.
     pub next: &'static Row,
 }
@@ -103,6 +121,8 @@ pub struct Accepts<'a> {
     pub plan: bool,
     /// A changed spec.
     pub spec: bool,
+    /// Outputs that were changed from outside the run.
+    pub outputs: bool,
     /// Who.
     pub by: &'a str,
 }
@@ -114,6 +134,8 @@ pub struct Check {
     pub plan: Plan,
     /// Every difference, the ones that stop first.
     pub differences: Vec<Difference>,
+    /// What was checked and is as recorded, in words.
+    pub holds: Vec<String>,
     /// What changed in the plan, per step.
     pub plan_diff: Option<PlanDiff>,
     /// The finished steps that run again.
@@ -133,6 +155,7 @@ impl Check {
         let mut check = Self {
             plan: recorded.clone(),
             differences: Vec::new(),
+            holds: Vec::new(),
             plan_diff: None,
             reruns: Vec::new(),
             events: Vec::new(),
@@ -143,9 +166,14 @@ impl Check {
 
     /// Adds a difference that has a row in [`TABLE`].
     pub fn add(&mut self, name: &'static str, message: String) {
-        if let Some(row) = TABLE.iter().find(|row| row.name == name) {
-            let severity = row.severity;
-            self.differences.push(Difference { name, severity, message, next: row });
+        self.add_about(name, message, None);
+    }
+
+    /// Adds a difference that is about a step.
+    pub fn add_about(&mut self, name: &'static str, message: String, step: Option<StepPath>) {
+        if let Some(next) = TABLE.iter().find(|row| row.name == name) {
+            let severity = next.severity;
+            self.differences.push(Difference { name, severity, message, step, next });
         }
     }
 }
@@ -161,13 +189,14 @@ pub fn check(
     let mut check = Check {
         plan: now.unwrap_or(recorded).clone(),
         differences: Vec::new(),
+        holds: Vec::new(),
         plan_diff: None,
         reruns: Vec::new(),
         events: Vec::new(),
     };
     compare_plan(&mut check, state, recorded, now, accepts);
     compare_spec(&mut check, state, accepts, world)?;
-    compare_files(&mut check, state, world)?;
+    compare_files(&mut check, state, accepts, world)?;
     let head = world.head();
     if head != state.head && state.head.is_some() {
         let short = |h: &Option<String>| {
@@ -278,7 +307,7 @@ fn compare_spec(
             found.map(|sha256| FileHash { path: path.clone(), sha256 })
         }
     };
-    if now == state.spec {
+    if now == state.spec || is_spec_unfinished(&check.plan, state) {
         return Ok(());
     }
     let said = |f: &Option<FileHash>| {
@@ -295,22 +324,48 @@ fn compare_spec(
     Ok(())
 }
 
-fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> Result<()> {
+/// Whether a step that makes the spec has begun and is not over: what is there is what it left, and
+/// its success says what the spec is.
+fn is_spec_unfinished(plan: &Plan, state: &RunState) -> bool {
+    let Some(spec) = &plan.spec else { return false };
+    let mut begun = state.steps().filter(|(_, s)| s.attempts > 0 && !s.progress.is_over());
+    begun.any(|(path, _)| plan.step(&path).is_some_and(|step| step.artifacts.contains(spec)))
+}
+
+fn compare_files(
+    check: &mut Check,
+    state: &RunState,
+    accepts: Accepts<'_>,
+    world: &mut dyn World,
+) -> Result<()> {
     // With the new plan's structure: steps that are no longer in it need no evidence.
     let mut files = world.files(&evidence::paths_to_see(state))?;
     let mut inputs = see_inputs(&check.plan, state, world)?;
     let in_flight = state.running();
     leave_out_unrecorded(&check.plan, state, &in_flight, world, &mut files, &mut inputs)?;
-    check.reruns = evidence::stale(&check.plan, state, &files, &inputs);
-    for rerun in check.reruns.clone() {
+    let asks = check.plan.on_change == OnChange::Ask;
+    for rerun in evidence::stale(&check.plan, state, &files, &inputs) {
         let name = match rerun.stale {
             // It is a difference of the plan.
-            Stale::Definition => continue,
+            Stale::Definition => "",
             Stale::ArtifactMissing => "artifact-missing",
+            // Whoever accepts the spec accepts what the step made.
+            Stale::ArtifactChanged if asks && is_only_spec(state, &rerun.step, &files) => continue,
+            Stale::ArtifactChanged if asks && accepts.outputs => "output-accepted",
+            Stale::ArtifactChanged if asks => "output-changed",
             Stale::ArtifactChanged => "artifact-changed",
+            Stale::Input if asks => "input-outdated",
             Stale::Input => "input-changed",
         };
-        check.add(name, format!("{}: {}", rerun.step, rerun.reason));
+        let message = format!("{}: {}", rerun.step, rerun.reason);
+        check.add_about(name, message, Some(rerun.step.clone()));
+        match name {
+            "output-accepted" => {
+                check.events.push(accepted(state, &rerun.step, &files, accepts.by));
+            }
+            "output-changed" | "input-outdated" => {}
+            _ => check.reruns.push(rerun),
+        }
     }
     let resets = check
         .reruns
@@ -318,6 +373,28 @@ fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> 
         .map(|r| Event::StepReset(StepReset { step: r.step.clone(), reason: r.reason.clone() }));
     check.events.extend(resets);
     Ok(())
+}
+
+/// Whether nothing that a step made differs from the record but the spec, which is compared by itself.
+fn is_only_spec(state: &RunState, path: &StepPath, files: &Files) -> bool {
+    let made = state.step(path).into_iter().flat_map(|step| &step.artifacts);
+    let mut changed = made.map(|file| state.place_of(path, &file.path)).filter(|place| {
+        let recorded = state.recorded.get(place).map(|r| &r.sha256);
+        files.get(place).is_some_and(|now| now.as_ref() != recorded)
+    });
+    let spec = state.spec.as_ref().map(|spec| &spec.path);
+    changed.all(|place| Some(&place) == spec)
+}
+
+/// The outputs of a step as they are now, accepted by a person.
+fn accepted(state: &RunState, path: &StepPath, files: &Files, by: &str) -> Event {
+    let made = state.step(path).into_iter().flat_map(|step| &step.artifacts);
+    let now = made.filter_map(|file| {
+        let sha256 = files.get(&state.place_of(path, &file.path))?.clone()?;
+        Some(FileHash { path: file.path.clone(), sha256 })
+    });
+    let (step, files, by) = (path.clone(), now.collect(), by.to_owned());
+    Event::OutputsAccepted(OutputsAccepted { step, files, by })
 }
 
 /// Leaves out what a step in flight is making: nothing is recorded of it yet, so it can't differ.

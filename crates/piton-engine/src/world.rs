@@ -197,7 +197,15 @@ pub trait World {
     /// Observes the checked-out commit.
     fn head(&mut self) -> Option<String>;
     /// Observes the gates of the plan's document whose boxes are ticked, and the document.
-    fn ticked(&mut self) -> Option<(Vec<String>, piton_core::hash::Sha)> {
+    fn ticked(&mut self, _plan: &Plan) -> Option<(Vec<String>, piton_core::hash::Sha)> {
+        None
+    }
+    /// Observes whether what a step makes is complete although its last attempt was cut short.
+    fn is_complete(&mut self, _plan: &Plan, _state: &RunState, _attempt: &Attempt) -> bool {
+        false
+    }
+    /// Observes why the result of an attempt is not accepted, although its program succeeded.
+    fn rejects(&mut self, _plan: &Plan, _state: &RunState, _attempt: &Attempt) -> Option<String> {
         None
     }
     /// Observes the last lines of an attempt's output, redacted before anything is cut: what is cut

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use piton_core::event::{Event, Verdict};
-use piton_core::plan::{Command, Phase, Step, Work};
+use piton_core::plan::{Command, OnChange, Phase, Step, Work};
 use piton_core::{Millis, Plan, redact};
 use piton_engine::resume::{Accepts, Check, Severity, TABLE, check};
 use piton_ledger::Acquire;
@@ -12,7 +12,7 @@ use piton_testkit::{
 };
 
 /// Rows about processes and places, which the program adds and its own tests show.
-const BY_THE_PROGRAM: [&str; 8] = [
+const BY_THE_PROGRAM: [&str; 9] = [
     "root-moved",
     "worktree-gone",
     "step-running",
@@ -21,6 +21,7 @@ const BY_THE_PROGRAM: [&str; 8] = [
     "strays",
     "protocol-refuses",
     "protocol-warns",
+    "protocol-reruns",
 ];
 
 fn files_step() -> Step {
@@ -96,6 +97,18 @@ fn cases() -> Vec<(&'static str, Check)> {
     case("artifact-changed", &|rig| rig.machine.borrow_mut().put("out.txt", "edited"));
     case("input-changed", &|rig| rig.machine.borrow_mut().put("in.txt", "edited"));
     case("input-changed", &|rig| rig.machine.borrow_mut().remove("in.txt"));
+    case("output-changed", &|rig| {
+        rig.plan.on_change = OnChange::Ask;
+        rig.machine.borrow_mut().put("out.txt", "edited");
+    });
+    case("output-accepted", &|rig| {
+        (rig.plan.on_change, rig.accepts_outputs) = (OnChange::Ask, true);
+        rig.machine.borrow_mut().put("out.txt", "edited");
+    });
+    case("input-outdated", &|rig| {
+        rig.plan.on_change = OnChange::Ask;
+        rig.machine.borrow_mut().put("in.txt", "edited");
+    });
     case("head-moved", &|rig| rig.machine.borrow_mut().head = Some("feedbeef".to_owned()));
     let rig = waiting();
     cases.push(("plan-missing", look_without_file(&rig, &rig.plan)));
@@ -111,6 +124,19 @@ fn nothing_differs_when_nothing_changed() {
     let check = look(&waiting());
     assert!(check.differences.is_empty(), "{:?}", check.differences);
     assert!(check.events.is_empty() && check.reruns.is_empty());
+}
+
+/// Lost, a driver that dies while a stage writes the spec would need a person to continue.
+#[test]
+fn a_spec_that_an_unfinished_step_makes_has_not_changed() {
+    let step = Step { artifacts: vec!["spec.md".to_owned()], ..plans::step("write") };
+    let mut plan = plans::plan(vec![plans::phase("P", vec![plans::lane("A", vec![step])])]);
+    plan.spec = Some("spec.md".to_owned());
+    let half = Behaviour::fails(1).writing("spec.md", "half");
+    let rig = Rig::new(plan, Script::default().with("P/A/write", vec![half]));
+    rig.machine.borrow_mut().put("spec.md", "spec");
+    assert_eq!(rig.run().expect("it fails").verdict, Verdict::Failed);
+    assert!(!names(&look(&rig)).contains(&"spec-changed"));
 }
 
 #[test]

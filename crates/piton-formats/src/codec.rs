@@ -81,11 +81,14 @@ events! {
     StepRetried = "step.retried", 1;
     StepSkipped = "step.skipped", 1;
     StepProven = "step.proven", 1;
+    StepImported = "step.imported", 1;
     GateAsked = "gate.asked", 1;
     GateDecided = "gate.decided", 1;
     GateReopened = "gate.reopened", 1;
+    ChangesWanted = "gate.changes_wanted", 1;
     PlanAccepted = "plan.accepted", 1;
     SpecAccepted = "spec.accepted", 1;
+    OutputsAccepted = "outputs.accepted", 1;
     TicksSeen = "ticks.seen", 1;
     CheckpointRecorded = "checkpoint.recorded", 1;
     BudgetExhausted = "budget.exhausted", 1;

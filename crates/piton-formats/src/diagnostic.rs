@@ -81,6 +81,7 @@ pub mod code {
         BAD_TEMPLATE = "bad-template", "not a valid template", "The template has a mistake or uses an unknown name.", "Correct it, or put text that is not a template between {% raw %} and {% endraw %}.";
         BAD_VALUE = "bad-value", "a value that cannot be used", "The value has the right type, but it is empty, out of range or not one of the choices.", "Use a value that the hint names.";
         CLASHING_TESTS = "clashing-tests", "tests that cannot run together", "The tests of a lane in a worktree run again together, as one step, on the files to be merged. There, `step.id` and variables differ from their own steps.", "Write the step's id, or the value of the variable, into the commands.";
+        CONSTITUTION_CHECK = "constitution-check", "a Constitution Check that is not complete", "Every article needs a status, and every exception a row in the Complexity Justification table. A template that nobody has filled in is not a check.", "Choose COMPLIES, EXCEPTION or N/A for each article, and justify the exceptions.";
         CYCLE = "cycle", "parts of the plan wait for each other", "Phases or lanes wait for each other in a cycle, so none can start. A phase without `needs` waits for the previous phase.", "Remove one of the `needs` in the cycle.";
         DUPLICATE_ID = "duplicate-id", "an id that is used twice", "Phases of a plan, lanes of a phase and steps of a lane must have different ids.", "Rename one of the two.";
         MISSING_FIELD = "missing-field", "a task that lacks a field", "A task needs Task ID, Type, Depends On, Files in Scope, Tests Owned Files and Test Command(s).", "Fill in the missing fields; write `-` for none.";
@@ -100,6 +101,7 @@ pub mod code {
         TORN_LINE = "torn-line", "a last line that is cut off", "The program that wrote the file was stopped in the middle of the line.", "Nothing: the lines before it are complete.";
         TWO_WORKS = "two-works", "a step with two kinds of work", "A step has exactly one of `run`, `prompt` and `prompt_file`.", "Keep one, or make two steps.";
         UNCLOSED = "unclosed", "a code fence or comment that is not closed", "Everything after it is not read as text.", "Close the fence with as many marks as opened it, or the comment with `-->`.";
+        UNFILLED = "unfilled", "a template that is not filled in", "The value is still that of the template: text in angle brackets, or words to choose from. Without status or current stage, the file does not describe a run.", "Fill in the value, or move the file away.";
         UNKNOWN_AGENT = "unknown-agent", "an agent that is not defined", "Neither the plan nor the settings define the agent of a prompt.", "Add [agents.NAME] with a `command`, or correct the name.";
         UNKNOWN_FORMAT = "unknown-format", "a file of unknown format", "The file does not match any format that Piton reads.", "Name a file of one of the formats that the hint lists.";
         UNKNOWN_ID = "unknown-id", "a phase or lane that does not exist", "`needs` names a phase or lane that the plan does not have.", "Correct the id. Write a lane of another phase as PHASE/LANE.";

@@ -121,7 +121,8 @@ pub struct Section {
 }
 
 impl Section {
-    const fn new(
+    /// A section with these groups of keys.
+    pub const fn new(
         title: &'static str,
         doc: &'static str,
         groups: &'static [&'static [Key]],
@@ -153,6 +154,7 @@ fn budget_kind(name: &str) -> Kind {
     match name {
         "attempts" => Kind::Count(1, COUNT_MAX),
         "restarts" => Kind::Count(0, COUNT_MAX),
+        "same_failure" => Kind::Count(2, COUNT_MAX),
         "tokens" => Kind::Count(0, TOKENS_MAX),
         "money" => Kind::Money,
         "log_bytes" | "run_log_bytes" => Kind::Size,
@@ -172,10 +174,13 @@ pub const KEEP_DAYS_MAX: u64 = 36_500;
 
 /// The choices of `on_failure`.
 pub const ON_FAILURE: &[&str] = &["stop", "continue"];
+/// What becomes of finished steps whose files were changed.
+pub const ON_CHANGE: &[&str] = &["rerun", "ask"];
 /// The kinds of agents.
 pub const AGENT_KINDS: &[&str] = &["command"];
 
-const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+/// A key of a section.
+pub const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key { name, kind, doc }
 }
 
@@ -186,7 +191,7 @@ const ON_FAILURE_KEY: Key = key(
 );
 
 /// Keys that steps inherit: on a step they apply to it, elsewhere to all steps below.
-const INHERITED: &[Key] = &[
+pub const INHERITED: &[Key] = &[
     key("agent", Kind::Text, "the agent that prompts are given to"),
     key("retries", Kind::Count(0, COUNT_MAX), "how often a failed step is tried again (0)"),
     key("backoff", Kind::Duration, "wait before the first retry; doubles with each retry (1s)"),
@@ -199,13 +204,15 @@ const INHERITED: &[Key] = &[
 ];
 
 /// What a step does. On a lane or phase, these keys are the short form.
-pub(crate) const WORK: &[Key] = &[
+pub const WORK: &[Key] = &[
     key("run", Kind::Command, "a command: a shell line, or a list of a program and its arguments"),
     key("prompt", Kind::Text, "a prompt for the agent"),
     key("prompt_file", Kind::Path, "a file with the prompt for the agent"),
     key("test", Kind::Command, "a command that must succeed after the work"),
     key("inputs", Kind::Globs, "files that the step reads; if one changes, the step runs again"),
     key("artifacts", Kind::Globs, "files that the step makes; they must exist when it succeeds"),
+    key("writes", Kind::Globs, "the only files that it may change besides its artifacts (all)"),
+    key("escalation", Kind::Text, "a gate that asks a person if it keeps failing for one reason"),
 ];
 
 /// One step.
@@ -296,6 +303,11 @@ pub static PLAN: Section = Section::new(
                 "the protocol its runs follow (`lanes` with a lane in a worktree, else `plain`)",
             ),
             key("spec", Kind::Path, "the document that the work is measured against"),
+            key(
+                "on_change",
+                Kind::Choice(ON_CHANGE),
+                "what happens to finished steps whose files were changed from outside the run",
+            ),
         ],
         SHARED,
         &[key("phase", Kind::Tables(&PHASE), "the phases, in order")],

@@ -6,6 +6,7 @@
 
 pub mod codec;
 pub mod diagnostic;
+pub mod json;
 pub mod keys;
 pub mod markdown;
 pub mod plan;
@@ -13,6 +14,7 @@ pub mod plan_diff;
 pub mod schema;
 pub mod settings;
 pub mod sink;
+pub mod splice;
 pub mod template;
 pub mod units;
 

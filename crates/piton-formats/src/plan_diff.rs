@@ -125,6 +125,8 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
             env,
             inputs,
             artifacts,
+            writes,
+            escalation,
             retries,
             backoff,
             timeout,
@@ -142,6 +144,8 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
             ("env", env_text(env)),
             ("inputs", inputs.join(", ")),
             ("artifacts", artifacts.join(", ")),
+            ("writes", writes.as_ref().map_or_else(|| "all".to_owned(), |globs| globs.join(", "))),
+            ("escalation", escalation.clone().unwrap_or_else(none)),
             ("retries", retries.to_string()),
             ("backoff", backoff.to_string()),
             ("timeout", timeout.to_string()),
@@ -227,6 +231,7 @@ fn other(old: &Plan, new: &Plan) -> Vec<String> {
         protocol.map(|changed| format!("{changed}; a run keeps the one it began with")),
         changed_text("spec", old.spec.as_ref(), new.spec.as_ref()),
         changed("on_failure", &word(&old.on_failure), &word(&new.on_failure)),
+        changed("on_change", &word(&old.on_change), &word(&new.on_change)),
     ]
     .into_iter()
     .flatten()

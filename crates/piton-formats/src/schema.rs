@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::keys::{self, Key, Kind, Section};
+use crate::settings::Sections;
 
 /// The schema of `plan.toml`.
 pub fn plan_schema() -> Value {
@@ -13,8 +14,12 @@ pub fn plan_schema() -> Value {
 }
 
 /// The schema of `piton.toml`.
-pub fn settings_schema() -> Value {
-    document("Piton settings", &keys::SETTINGS)
+pub fn settings_schema(protocols: &Sections) -> Value {
+    let mut schema = document("Piton settings", &keys::SETTINGS);
+    for (id, section) in protocols {
+        schema["properties"][*id] = table(section);
+    }
+    schema
 }
 
 fn document(title: &str, section: &Section) -> Value {
@@ -214,7 +219,7 @@ mod tests {
     #[test]
     fn an_editor_knows_every_key_the_reader_knows() {
         covers(&keys::PLAN, &plan_schema());
-        covers(&keys::SETTINGS, &settings_schema());
+        covers(&keys::SETTINGS, &settings_schema(&[]));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use piton_core::Millis;
 use piton_core::budget::Budgets;
-use piton_core::plan::{Command, OnFailure};
+use piton_core::plan::{Command, OnChange, OnFailure};
 use piton_core::redact::Names;
 
 use crate::diagnostic::{Diagnostic, code, quoted};
-use crate::keys;
+use crate::keys::{self, Section};
 use crate::sink::{Sink, parse};
 use crate::text_rules::{check_id, check_path, read_command};
 use crate::toml_reader::Node;
@@ -48,6 +48,8 @@ pub struct Settings {
     pub gc: Gc,
     /// Which variables are secret and which are not, whatever they are called.
     pub secrets: Names,
+    /// The sections of protocols, checked by their keys, as they are written.
+    pub protocols: BTreeMap<String, serde_json::Value>,
 }
 
 /// Values for lanes and steps; `None` leaves the decision to the next wider place.
@@ -111,6 +113,7 @@ impl Default for Settings {
             snapshots: Snapshots::default(),
             gc: Gc::default(),
             secrets: Names::default(),
+            protocols: BTreeMap::new(),
         }
     }
 }
@@ -136,12 +139,29 @@ impl Defaults {
     }
 }
 
-/// Reads settings; returns all problems at once.
+/// The sections of protocols: the id of each and the keys that it may have.
+pub type Sections = [(&'static str, &'static Section)];
+
+/// Reads settings without sections of protocols; returns all problems at once.
 pub fn read_settings(file: &str, text: &str) -> Result<Settings, Vec<Diagnostic>> {
+    read_settings_with(file, text, &[])
+}
+
+/// Reads settings; returns all problems at once.
+pub fn read_settings_with(
+    file: &str,
+    text: &str,
+    protocols: &Sections,
+) -> Result<Settings, Vec<Diagnostic>> {
     let mut sink = Sink::new(file, text);
     let settings = parse(&mut sink).and_then(|root| {
-        let node = Node::new(&root, "settings", &keys::SETTINGS, &mut sink)?;
-        Some(read(&node, &mut sink))
+        let node = Node::with(&root, "settings", &keys::SETTINGS, protocols, &mut sink)?;
+        let mut settings = read(&node, &mut sink);
+        for (id, section) in protocols {
+            let found = node.section(id, section, &mut sink);
+            settings.protocols.extend(found.map(|value| ((*id).to_owned(), value)));
+        }
+        Some(settings)
     });
     match settings {
         Some(settings) if !sink.has_errors() => Ok(settings),
@@ -195,6 +215,14 @@ pub(crate) fn read_on_failure(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Optio
     })
 }
 
+/// Reads `on_change`.
+pub(crate) fn read_on_change(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Option<OnChange> {
+    node.choice("on_change", sink).map(|choice| match choice {
+        "ask" => OnChange::Ask,
+        _ => OnChange::Rerun,
+    })
+}
+
 /// Reads the values that lanes and steps inherit, from any table that may have them.
 pub(crate) fn read_defaults(node: &Node<'_, '_>, has_spec: bool, sink: &mut Sink<'_>) -> Defaults {
     let dir = node.text("dir", sink);
@@ -232,6 +260,7 @@ pub(crate) fn read_budgets(root: &Node<'_, '_>, base: &Budgets, sink: &mut Sink<
         network_wait: node.duration("network_wait", sink).unwrap_or(base.network_wait),
         rate_limit_wait: node.duration("rate_limit_wait", sink).unwrap_or(base.rate_limit_wait),
         restarts: node.count32("restarts", sink).unwrap_or(base.restarts),
+        same_failure: node.count32("same_failure", sink).unwrap_or(base.same_failure),
     }
 }
 
@@ -295,6 +324,7 @@ mod tests {
             network_wait: Millis(1),
             rate_limit_wait: Millis(1),
             restarts: 1,
+            same_failure: 2,
         };
         let text = format!("[budgets]\n{}", rows.concat());
         let mut sink = Sink::new("piton.toml", &text);

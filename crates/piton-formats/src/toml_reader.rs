@@ -33,15 +33,80 @@ impl<'v, 'de> Node<'v, 'de> {
         section: &'static Section,
         sink: &mut Sink<'_>,
     ) -> Option<Self> {
+        Self::with(value, name, section, &[], sink)
+    }
+
+    /// The same for a table that may have more sections than its own keys say.
+    pub(crate) fn with(
+        value: &'v Value<'de>,
+        name: &str,
+        section: &'static Section,
+        more: &[(&str, &'static Section)],
+        sink: &mut Sink<'_>,
+    ) -> Option<Self> {
         let Some(table) = value.as_table() else {
             let expected = Kind::Table(section);
             wrong_type(name, expected, value, sink);
             return None;
         };
-        for key in table.keys().filter(|key| section.key(&key.name).is_none()) {
+        let is_known =
+            |key: &str| section.key(key).is_some() || more.iter().any(|(name, _)| *name == key);
+        for key in table.keys().filter(|key| !is_known(&key.name)) {
             unknown_key(&key.name, &(key.span.start..key.span.end), section, sink);
         }
         Some(Self { table, section, span: header(value, sink.text()) })
+    }
+
+    /// A section that somebody else reads: checked by its keys, as it is written.
+    pub(crate) fn section(
+        &self,
+        name: &str,
+        section: &'static Section,
+        sink: &mut Sink<'_>,
+    ) -> Option<serde_json::Value> {
+        let node = Node::new(self.get(name)?, name, section, sink)?;
+        Some(node.checked(sink))
+    }
+
+    fn checked(&self, sink: &mut Sink<'_>) -> serde_json::Value {
+        let mut all = serde_json::Map::new();
+        for key in self.section.keys() {
+            let Some(value) = self.get(key.name) else { continue };
+            let name = key.name;
+            let checked = match key.kind {
+                Kind::Table(_) => self.table(name, sink).map(|node| node.checked(sink)),
+                Kind::Tables(_) => {
+                    let nodes = self.tables(name, sink).unwrap_or_default();
+                    Some(nodes.iter().map(|node| node.checked(sink)).collect())
+                }
+                Kind::Named(_) => {
+                    let nodes = self.named(name, sink);
+                    Some(
+                        nodes
+                            .iter()
+                            .map(|(n, node)| (n.value.clone(), node.checked(sink)))
+                            .collect(),
+                    )
+                }
+                Kind::Ids | Kind::Paths | Kind::Globs | Kind::Words => {
+                    self.texts(name, sink).map(|_| plain(value))
+                }
+                Kind::Text | Kind::Id | Kind::Path => self.text(name, sink).map(|_| plain(value)),
+                Kind::Command => self.command(name, sink).map(|_| plain(value)),
+                Kind::Duration => self.duration(name, sink).map(|_| plain(value)),
+                Kind::Size => self.size(name, sink).map(|_| plain(value)),
+                Kind::Money => self.money(name, sink).map(|_| plain(value)),
+                Kind::Count(..) => self.count(name, sink).map(|_| plain(value)),
+                Kind::Flag => self.flag(name, sink).map(|_| plain(value)),
+                Kind::Choice(_) => self.choice(name, sink).map(|_| plain(value)),
+                Kind::Env => {
+                    self.env(name, sink);
+                    Some(plain(value))
+                }
+            };
+            all.extend(checked.map(|value| (name.to_owned(), value)));
+        }
+        all.into()
     }
 
     /// The value of a key.
@@ -330,6 +395,20 @@ fn text_of(
         return None;
     }
     Some(Located { value: text.to_owned(), span })
+}
+
+/// A value without its places.
+fn plain(value: &Value<'_>) -> serde_json::Value {
+    match value.as_ref() {
+        ValueInner::String(text) => text.as_ref().into(),
+        ValueInner::Integer(number) => (*number).into(),
+        ValueInner::Float(number) => (*number).into(),
+        ValueInner::Boolean(flag) => (*flag).into(),
+        ValueInner::Array(items) => items.iter().map(plain).collect(),
+        ValueInner::Table(table) => {
+            table.iter().map(|(key, value)| (key.name.to_string(), plain(value))).collect()
+        }
+    }
 }
 
 fn span_of(value: &Value<'_>) -> Range<usize> {

@@ -19,12 +19,12 @@ use samples::{plan, requests};
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
 const FROZEN: &str = "budget.exhausted 1, checkpoint.recorded 1, driver.attached 1, driver.left 1, \
-    gate.asked 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
+    gate.asked 1, gate.changes_wanted 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
     lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.kept 1, \
     lane.merged 1, lane.ready 1, \
     lane.rebased 1, lane.removed 1, lane.reopened 1, merge.intended 1, merge.missed 1, \
-    plan.accepted 1, pull_request.opened 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
-    run.archived 1, run.created 1, spec.accepted 1, step.finished 1, step.proven 1, step.reset 1, \
+    outputs.accepted 1, plan.accepted 1, pull_request.opened 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
+    run.archived 1, run.created 1, spec.accepted 1, step.finished 1, step.imported 1, step.proven 1, step.reset 1, \
     step.retried 1, step.skipped 1, step.started 1, ticks.seen 1, time.skipped 1";
 
 const CLASSES: &[&str] = &[
@@ -39,6 +39,7 @@ const CLASSES: &[&str] = &[
     "budget",
     "conflict",
     "pull_request",
+    "scope",
 ];
 const ROLES: &[&str] = &["work", "setup", "tests", "pull_request", "tasks", "mend", "validation"];
 const ISOLATIONS: &[&str] = &["in-place", "worktree"];
@@ -83,6 +84,7 @@ const WORDS: &[(&str, &str, &str, &[&str])] = &[
     ),
     ("lane.merged", "", "/by", MERGED_BY),
     ("lane.reopened", "", "/class", CLASSES),
+    ("plan", "", "/on_change", &["rerun", "ask"]),
     ("plan", "", "/on_failure", &["stop", "continue"]),
     ("plan", "", "/task_worktrees", &["off", "auto", "on"]),
     ("plan", RULES, "/isolation", ISOLATIONS),

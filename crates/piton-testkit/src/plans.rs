@@ -15,6 +15,8 @@ use crate::script::{Behaviour, Script};
 /// A step that runs a command named like it; no retries.
 pub fn step(id: &str) -> Step {
     Step {
+        escalation: None,
+        writes: None,
         id: id.to_owned(),
         work: Work::Run(Command::Shell(format!("do {id}"))),
         test: None,
@@ -100,6 +102,8 @@ pub fn plan(phases: Vec<Phase>) -> Plan {
         phase
     });
     Plan {
+        record: None,
+        on_change: piton_core::plan::OnChange::default(),
         title: "A plan".to_owned(),
         protocol: None,
         spec: None,

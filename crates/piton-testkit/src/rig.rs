@@ -78,6 +78,8 @@ pub struct Rig {
     pub compares: bool,
     /// What the person accepts on the command line: plan, spec.
     pub accepts: (bool, bool),
+    /// Whether the person accepts outputs that were changed from outside.
+    pub accepts_outputs: bool,
     /// What drivers noted.
     pub notes: Notes,
     /// What was acknowledged to observers.
@@ -105,6 +107,7 @@ impl Rig {
             gates: Gates::default(),
             compares: true,
             accepts: (false, false),
+            accepts_outputs: false,
             notes: Notes::default(),
             acknowledged: Rc::default(),
             lost: Rc::default(),
@@ -138,6 +141,7 @@ impl Rig {
                 Some(FileHash { path: path.clone(), sha256: machine.hash(path)? })
             });
         Event::RunCreated(Box::new(RunCreated {
+            previous: None,
             run_id: RunId(RUN_ID.to_owned()),
             protocol: ProtocolRef::default(),
             plan_path: "plan.toml".to_owned(),
@@ -174,7 +178,12 @@ impl Rig {
     pub fn compare(&self, store: &mut Store, world: &mut dyn World) -> Result<Check, Error> {
         let state = store.load(RUN_ID)?.state;
         let recorded = store.plan(&state)?;
-        let accepts = Accepts { plan: self.accepts.0, spec: self.accepts.1, by: "ada" };
+        let accepts = Accepts {
+            plan: self.accepts.0,
+            spec: self.accepts.1,
+            outputs: self.accepts_outputs,
+            by: "ada",
+        };
         check(&state, &recorded, Some(&self.plan), accepts, world)
     }
 

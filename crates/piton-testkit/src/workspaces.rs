@@ -203,6 +203,13 @@ impl Workspaces for SimWorkspaces {
         false
     }
 
+    fn changed(&mut self, from: &str, to: &str, except: &[String]) -> Result<Vec<String>> {
+        let repo = self.repo();
+        let files = |id: &str| repo.snapshot(id).cloned().unwrap_or_default();
+        let changed = differing(&files(from), &files(to));
+        Ok(changed.into_iter().filter(|path| !except.contains(path)).collect())
+    }
+
     fn tip(&mut self, branch: &str) -> Option<String> {
         self.repo().head(branch)
     }

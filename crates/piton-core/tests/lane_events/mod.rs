@@ -117,6 +117,7 @@ pub fn removed(lane: &str) -> Event {
 
 pub fn proven(step: &str, tree: &str) -> Event {
     Event::StepProven(StepProven {
+        artifacts: Vec::new(),
         step: step.parse().expect("a step"),
         tree: tree.to_owned(),
         definition: None,

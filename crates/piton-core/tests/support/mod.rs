@@ -36,6 +36,7 @@ pub fn created(plan: &Plan) -> Event {
         linked: false,
         mark: "mark".to_owned(),
         head: None,
+        previous: None,
         shape: Shape::from(plan),
     }))
 }
@@ -73,7 +74,7 @@ pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileH
 
 pub fn failed(class: Class, next: Next) -> Outcome {
     let (error, lines) = ("exit code 1".to_owned(), vec!["oh".to_owned()]);
-    Outcome::Failed { class, error, lines, budget: None, next }
+    Outcome::Failed { class, error, lines, budget: None, signature: String::new(), next }
 }
 
 pub fn interrupted() -> Outcome {

@@ -2,9 +2,10 @@
 
 use piton_core::LanePath;
 use piton_core::decide::tested_onto;
-use piton_core::event::{Class, Event, StepStarted};
+use piton_core::event::{Class, Event, StepProven, StepStarted};
 use piton_core::lane::{Role, SnapshotRef, Stage};
 use piton_core::refusal::Refusal;
+use piton_core::state::StepState;
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -19,6 +20,9 @@ impl Driver<'_> {
         let (definition, patterns) = (step.definition(), step.inputs.clone());
         if self.hashes(&attempt.step, &patterns) {
             return Ok(false);
+        }
+        if self.completes(attempt)? {
+            return Ok(true);
         }
         if self.state.role(&attempt.step) == Role::Tests && self.catches_up(&attempt.step.lane())? {
             return Ok(true);
@@ -61,6 +65,32 @@ impl Driver<'_> {
             None => self.place_order(attempt),
         }?;
         Ok(false)
+    }
+
+    /// Takes a step for done whose last attempt was cut short, if what it makes is complete. One that
+    /// failed before, or shall do its work again, made that for something else.
+    fn completes(&mut self, attempt: &Attempt) -> Result<bool> {
+        let asked_again = |s: &StepState| {
+            s.rerun.is_some() || !s.reviews.is_empty() || !s.failure_context.is_empty()
+        };
+        let cut_short = |s: &StepState| s.interrupted && !asked_again(s);
+        let Some(step) = self.planned(&attempt.step).cloned() else { return Ok(false) };
+        if !self.state.step(&attempt.step).is_some_and(cut_short)
+            || !self.world.is_complete(&self.plan, &self.state, attempt)
+        {
+            return Ok(false);
+        }
+        self.commit()?;
+        let dir = self.dir_of(&attempt.step.lane());
+        let Ok(artifacts) = self.world.seal(&dir, &step.artifacts) else { return Ok(false) };
+        let (path, definition) = (attempt.step.clone(), Some(step.definition()));
+        self.record(Event::StepProven(StepProven {
+            step: path,
+            tree: String::new(),
+            definition,
+            artifacts,
+        }))?;
+        Ok(true)
     }
 
     /// Says what a worktree lacks although it was set up, before a lane's work begins in it.

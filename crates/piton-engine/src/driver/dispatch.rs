@@ -1,5 +1,6 @@
 //! What the keeper is sent once a commit is durable: attempts to start, and outcomes that are recorded.
 
+use piton_core::redact::Redactor;
 use piton_core::{Plan, RunState};
 use piton_formats::template;
 
@@ -21,11 +22,16 @@ impl Dispatch {
         state: &RunState,
         attempt: &Attempt,
         world: &mut dyn World,
+        redactor: &Redactor,
     ) -> Option<Result<(), template::Error>> {
         let step = super::step_of(&self.live, state, &attempt.step)?;
         let given = world.dispatch(&self.live, state, attempt);
         let order = order::order((&self.live, state), step, attempt, given);
-        Some(order.map(|order| self.orders.push(order)))
+        Some(order.map(|order| {
+            let kept_prompt =
+                order.prompt.as_deref().map(|text| redactor.redact(text).into_owned());
+            self.orders.push(Order { kept_prompt, ..order });
+        }))
     }
 
     /// Sends what waited for a commit.

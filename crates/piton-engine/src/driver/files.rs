@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::lane::{OnRetry, SnapshotRef};
+use piton_core::plan::OnChange;
 use piton_core::refusal::Refusal;
-use piton_core::{LanePath, StepPath};
+use piton_core::{LanePath, StepPath, remedy};
 
 use super::Driver;
 use super::tallies::exceeds;
@@ -106,8 +107,15 @@ impl Driver<'_> {
             Err(Error::Interrupted(_)) => return Ok(()),
             other => other?,
         };
+        let asks = self.plan.on_change == OnChange::Ask;
         for rerun in stale {
-            if exceeds(&mut self.tallies.redone, &rerun.step, REDONE_MAX) {
+            if asks {
+                let (run, step, reason) = (self.run.id(), &rerun.step, &rerun.reason);
+                self.warn(remedy![
+                    Words "{step}: {reason}; it stays as it is, ", Piton "retry {run} {step} --again",
+                    Words " runs it again"
+                ]);
+            } else if exceeds(&mut self.tallies.redone, &rerun.step, REDONE_MAX) {
                 self.warn(format!(
                     "{}: {} once more, perhaps by the step itself; it is left as it is",
                     rerun.step, rerun.reason

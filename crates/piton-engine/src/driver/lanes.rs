@@ -157,7 +157,7 @@ impl Driver<'_> {
 
     fn proven(&mut self, step: StepPath, tree: String) -> Result<()> {
         let definition = self.planned(&step).map(Step::definition);
-        self.record(Event::StepProven(StepProven { step, tree, definition }))
+        self.record(Event::StepProven(StepProven { step, tree, definition, artifacts: Vec::new() }))
     }
 
     pub(super) fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {

@@ -10,7 +10,8 @@ use piton_core::failure::{self, Classified, LINES_PASSED_ON, LINES_READ, Remains
 use piton_core::lane::Role;
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
-use piton_core::{Millis, shell};
+use piton_core::text::first_few;
+use piton_core::{GateRef, Millis, shell};
 
 use super::Driver;
 use super::left::Unsealed;
@@ -23,6 +24,8 @@ use crate::world::{Attempt, Cause, Ended};
 const SIGKILL: i32 = 9;
 /// Longest note of a step that is kept; cut here, because half a secret is not recognized.
 const NOTE_CHARS_MAX: usize = 2000;
+/// Most files that are named which a step changed and may not.
+const CHANGED_NAMED_MAX: usize = 5;
 /// How a shell reports that its child was killed.
 const EXIT_KILLED: i32 = 137;
 
@@ -79,7 +82,7 @@ impl Driver<'_> {
                 match self.seal(ended, &step, reported.artifacts) {
                     Ok(sealed) => {
                         artifacts = sealed;
-                        Outcome::Succeeded
+                        self.succeeded(&step, ended)?
                     }
                     Err(Unsealed::Unfit(error)) => {
                         self.failed(&step, ended, Class::Artifact, &error)
@@ -134,6 +137,30 @@ impl Driver<'_> {
         self.follow(&step, ended, withheld.is_some())
     }
 
+    /// The outcome of an attempt that made what it should: none of what it may not change is changed.
+    fn succeeded(&mut self, step: &Step, ended: &Ended) -> Result<Outcome> {
+        if let Some(why) = self.world.rejects(&self.plan, &self.state, &ended.attempt) {
+            return Ok(self.failed(step, ended, Class::Artifact, &why));
+        }
+        let changed = self.out_of_scope(step, &ended.attempt)?;
+        let named = first_few(changed.into_iter(), CHANGED_NAMED_MAX);
+        Ok(named.map_or(Outcome::Succeeded, |names| {
+            let error = format!("it may not change these files, and did: {names}");
+            self.failed(step, ended, Class::Scope, &error)
+        }))
+    }
+
+    /// The files that an attempt changed although its step may not.
+    fn out_of_scope(&mut self, step: &Step, attempt: &Attempt) -> Result<Vec<String>> {
+        let Some(writes) = &step.writes else { return Ok(Vec::new()) };
+        let may: Vec<String> = writes.iter().chain(&step.artifacts).cloned().collect();
+        let found = self.state.step(&attempt.step).and_then(|s| s.scope_from.clone());
+        let left = self.snapshot(&attempt.step.lane(), &format!("after {attempt}"));
+        // What can't be checkpointed is reported when the outcome is recorded.
+        let (Some(found), Ok(Some(left))) = (found, left) else { return Ok(Vec::new()) };
+        self.workspaces()?.changed(&found, &left.commit, &may)
+    }
+
     /// Why nothing that an attempt said is copied: this driver does not know a secret that it can have
     /// known, and could not take it out.
     fn withheld(&self, attempt: &Attempt) -> Option<String> {
@@ -168,6 +195,7 @@ impl Driver<'_> {
             error,
             lines: Vec::new(),
             budget: None,
+            signature: String::new(),
             next: Next::Fail,
         };
         self.finish(attempt, outcome, Remainder::default())
@@ -197,8 +225,8 @@ impl Driver<'_> {
         if exceeds(&mut self.tallies.restarts, &attempt.step, most) {
             let error = format!("{why}; the budget restarts is used up ({most})");
             let (class, budget) = (Class::Budget, Some("restarts".to_owned()));
-            let lines = Vec::new();
-            return Outcome::Failed { class, error, lines, budget, next: Next::Fail };
+            let (lines, signature) = (Vec::new(), String::new());
+            return Outcome::Failed { class, error, lines, budget, signature, next: Next::Fail };
         }
         Outcome::Interrupted { why }
     }
@@ -244,7 +272,25 @@ impl Driver<'_> {
             lines = self.world.views().map(|views| views.recent(&lane)).unwrap_or_default();
         }
         lines.drain(..lines.len().saturating_sub(LINES_PASSED_ON));
-        Outcome::Failed { class: classified.class, error, lines, budget, next }
+        let class = classified.class;
+        let signature = failure::signature(class, &error, &lines);
+        let next = self.escalated(&step, &ended.attempt, &signature, next).unwrap_or(next);
+        Outcome::Failed { class, error, lines, budget, signature, next }
+    }
+
+    /// Asks a person instead of trying again, if a step keeps failing alike.
+    fn escalated(
+        &self,
+        step: &Step,
+        attempt: &Attempt,
+        signature: &str,
+        next: Next,
+    ) -> Option<Next> {
+        let state = self.state.step(&attempt.step)?;
+        let approved = self.state.approved(&GateRef(attempt.step.to_string()));
+        let budgets = &self.plan.budgets;
+        let asks = failure::escalates(step, budgets, state, approved, signature, next);
+        asks.then_some(Next::Escalate)
     }
 
     fn redacted(&self, mut facts: Facts) -> Facts {

@@ -86,7 +86,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn place_order(&mut self, attempt: &Attempt) -> Result<()> {
-        match self.dispatch.order(&self.state, attempt, self.world) {
+        match self.dispatch.order(&self.state, attempt, self.world, &self.options.redactor) {
             None => self.lost(attempt, "it is no longer in the plan".to_owned()),
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => self.not_started(attempt, &error.to_string()),

@@ -85,7 +85,7 @@ impl Driver<'_> {
     /// Records boxes of gates that were ticked while this driver was at work: a person may have done
     /// it, or a step, and nobody can tell.
     fn doubt_ticks(&mut self) -> Result<()> {
-        let Some((ticked, document)) = self.world.ticked() else { return Ok(()) };
+        let Some((ticked, document)) = self.world.ticked(&self.plan) else { return Ok(()) };
         let is_new = |gate: &String| {
             awaits_tick(&self.plan, &self.state, gate) && !self.state.doubted.contains(gate)
         };

@@ -204,6 +204,10 @@ pub fn describe(events: &[Event]) -> String {
         .map(|event| match event {
             Event::GateDecided(e) if e.approved => format!("approved gate {}", e.gate),
             Event::GateDecided(e) => format!("rejected gate {}", e.gate),
+            Event::ChangesWanted(e) => {
+                let steps: Vec<String> = e.steps.iter().map(ToString::to_string).collect();
+                format!("asked for changes at gate {}; {} will run again", e.gate, steps.join(", "))
+            }
             Event::GateReopened(e) => format!("took back the approval of gate {}", e.gate),
             Event::StepReset(e) => format!("{} will run again", e.step),
             Event::StepRetried(e) => format!("{} will be tried again", e.step),

@@ -250,6 +250,8 @@ pub trait Workspaces {
     /// Whether anything that a snapshot holds changed, came or went since a time by the clock that files
     /// are stamped with; yes where that is not known.
     fn changed_since(&mut self, dir: &str, at: i64) -> bool;
+    /// The files that differ between two snapshots and that none of these paths and globs matches.
+    fn changed(&mut self, from: &str, to: &str, except: &[String]) -> Result<Vec<String>>;
     /// Takes a lane's files back to a snapshot, and its branch to the commit it stood at then, for an
     /// attempt that starts afresh; `stood` is that commit, and a tree with the files that the snapshot
     /// lacks. What a person should know.

@@ -3,6 +3,7 @@
 //! Not a Markdown parser: the documents of the protocols are read line by line, because a problem
 //! must name its line and an edit must keep every other byte. The readers decide what a line means.
 
+pub mod edit;
 pub mod inline;
 pub mod table;
 
@@ -63,6 +64,20 @@ impl<'a> Line<'a> {
             return None;
         }
         Some((level, rest.trim().trim_end_matches('#').trim_end()))
+    }
+
+    /// The box of a list item, and the bytes between its brackets in the document.
+    pub fn checkbox(&self) -> Option<(inline::Checkbox<'a>, Range<usize>)> {
+        if self.place != Place::Text {
+            return None;
+        }
+        let found = inline::bullet(self.text).and_then(inline::checkbox)?;
+        // Before the box there is only the mark of the list item.
+        let open = self.text.find('[')? + 1;
+        let close = open + found.mark.len();
+        // `[a](b)` is a link.
+        let is_link = self.text[close..].starts_with("](");
+        (!is_link).then(|| (found, self.start + open..self.start + close))
     }
 
     /// Spaces before its text, a tab counting as four.
@@ -272,6 +287,19 @@ mod tests {
         let document = Document::new(text);
         let pieces: Vec<&str> = document.lines.iter().map(|l| &text[l.span()]).collect();
         assert_eq!(pieces, ["ä", "b"]);
+    }
+
+    #[test]
+    fn a_box_is_found_with_its_bytes() {
+        let text = "\u{feff}  1. [x] ä [y]\n- [] b\n```\n- [ ] no\n```\n- [a](b)\n";
+        let document = Document::new(text);
+        let found: Vec<(&str, &str)> = document
+            .lines
+            .iter()
+            .filter_map(Line::checkbox)
+            .map(|(found, range)| (&text[range], found.rest))
+            .collect();
+        assert_eq!(found, [("x", "ä [y]"), ("", "b")]);
     }
 
     #[test]

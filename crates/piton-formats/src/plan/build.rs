@@ -93,6 +93,7 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
     let has_spec = root.key_span("spec").is_some();
     let spec = root.text("spec", sink).and_then(|spec| check_path("spec", &spec, sink));
     let on_failure = settings::read_on_failure(root, sink).unwrap_or(settings.on_failure);
+    let on_change = settings::read_on_change(root, sink).unwrap_or_default();
     let budgets = settings::read_budgets(root, &settings.budgets, sink);
     let mut agents = settings.agents.clone();
     agents.extend(settings::read_agents(root, has_spec, sink));
@@ -118,7 +119,9 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         spec,
         on_failure,
         budgets,
+        on_change,
         phases: Vec::new(),
+        record: None,
         task_worktrees: TaskWorktrees::Off,
     };
     Draft { plan, phases }
@@ -237,11 +240,15 @@ impl Builder<'_, '_> {
         let inputs = check_globs("inputs", inputs, self.sink);
         let artifacts = node.texts("artifacts", self.sink).unwrap_or_default();
         let artifacts = check_globs("artifacts", artifacts, self.sink);
+        let writes =
+            node.texts("writes", self.sink).map(|globs| check_globs("writes", globs, self.sink));
         let work = self.work(node, &id, defaults).unwrap_or(Work::Run(Command::Args(Vec::new())));
         let step = Step {
             test: read_command(node, "test", self.has_spec, self.sink),
             inputs: inputs.into_iter().map(|input| input.value).collect(),
             artifacts: artifacts.iter().map(|artifact| artifact.value.clone()).collect(),
+            writes: writes.map(|globs| globs.into_iter().map(|glob| glob.value).collect()),
+            escalation: node.text("escalation", self.sink).map(|gate| gate.value),
             ..self.bare_step(id.value.clone(), work, defaults)
         };
         lane.lane.steps.push(step);
@@ -328,6 +335,8 @@ pub fn bare_step(id: String, work: Work, defaults: &Defaults, step_time: Millis)
         env: defaults.env.clone(),
         inputs: Vec::new(),
         artifacts: Vec::new(),
+        writes: None,
+        escalation: None,
         retries: defaults.retries.unwrap_or(0),
         backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
         timeout: defaults.timeout.unwrap_or(step_time),

@@ -327,10 +327,11 @@ fn every_warning_has_its_place_and_a_hint_and_the_plan_is_read() {
 }
 
 /// Codes that need a huge text, or that only files of protocols have; their own tests name them.
-const ELSEWHERE: [&str; 16] = [
+const ELSEWHERE: [&str; 18] = [
     "bad-gate",
     "bad-json",
     "bad-record",
+    "constitution-check",
     "missing-field",
     "needs-git",
     "no-lane-index",
@@ -341,6 +342,7 @@ const ELSEWHERE: [&str; 16] = [
     "too-large",
     "torn-line",
     "unclosed",
+    "unfilled",
     "unknown-format",
     "unlisted-gate",
     "unlisted-lane",

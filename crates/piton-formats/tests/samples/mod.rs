@@ -7,14 +7,14 @@ mod plan;
 pub mod runs;
 
 use piton_core::event::{
-    BudgetExhausted, CheckpointRecorded, Class, DriverAttached, DriverLeft, Facts, FileHash,
-    GateAsked, GateDecided, GateReopened, LaneBegun, LaneBlocked, LaneCommitted, LaneForked,
-    LaneImported, LaneJoined, LaneKept, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
-    LaneReopened, LogRanges, MergeIntended, MergeMissed, MergedBy, Next, Outcome, Outstanding,
-    PlanAccepted, ProtocolRef, PullRequestOpened, Revert, RewindIntended, RewindKind,
-    RewindWorkspace, Rewound, RunAborted, RunArchived, RunCreated, Shape, SpecAccepted,
-    StepFinished, StepProven, StepReset, StepRetried, StepSkipped, StepStarted, TicksSeen,
-    TimeSkipped, Verdict,
+    BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster, Comment, DriverAttached,
+    DriverLeft, Facts, FileHash, GateAsked, GateDecided, GateReopened, LaneBegun, LaneBlocked,
+    LaneCommitted, LaneForked, LaneImported, LaneJoined, LaneKept, LaneMerged, LaneReady,
+    LaneRebased, LaneRemoved, LaneReopened, LogRanges, MergeIntended, MergeMissed, MergedBy, Next,
+    Outcome, OutputsAccepted, Outstanding, PlanAccepted, ProtocolRef, PullRequestOpened, Revert,
+    Review, RewindIntended, RewindKind, RewindWorkspace, Rewound, RunAborted, RunArchived,
+    RunCreated, Shape, SpecAccepted, StepFinished, StepImported, StepProven, StepReset,
+    StepRetried, StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
@@ -104,7 +104,14 @@ fn finished(path: &str, attempt: u32, outcome: Outcome) -> Event {
 
 fn failed(class: Class, next: Next) -> Outcome {
     let (error, lines) = (text("exit code 1"), texts(&["error"]));
-    Outcome::Failed { class, error, lines, budget: Some(text("attempts")), next }
+    Outcome::Failed {
+        class,
+        error,
+        lines,
+        budget: Some(text("attempts")),
+        signature: text("0f1e2d3c4b5a6978"),
+        next,
+    }
 }
 
 fn merged(path: &str, by: MergedBy) -> LaneMerged {
@@ -205,6 +212,7 @@ fn created(run_id: &str, plan: &Plan) -> Event {
         linked: true,
         mark: text("mark"),
         head: Some(text("head")),
+        previous: Some(text("specs/1/.pipeline-state.20260101-000000.md")),
         shape: Shape::from(plan),
     }))
 }
@@ -307,6 +315,11 @@ fn skipped(path: &str) -> Event {
     Event::StepSkipped(StepSkipped { step: step(path), satisfy: true, by: text("ada") })
 }
 
+fn review() -> Review {
+    let comment = Comment { path: text("src/lib.rs"), line: 7, text: text("name the unit") };
+    Review { by: text("ada"), message: text("almost"), comments: vec![comment] }
+}
+
 fn asked(place: &str, name: &str) -> Event {
     Event::GateAsked(GateAsked { gate: gate(place), name: text(name) })
 }
@@ -349,6 +362,21 @@ fn story() -> Vec<Event> {
             document: Some(sha("document")),
         })),
         Event::LaneImported(Box::new(imported())),
+        Event::StepImported(Box::new(StepImported {
+            step: step("P1/B/work"),
+            attempts: 2,
+            failures: 1,
+            clusters: vec![Cluster {
+                signature: text("0f1e2d3c4b5a6978"),
+                error: text("exit code 1"),
+                first_at: Timestamp(1),
+                count: 1,
+            }],
+            is_done: true,
+            at: Some(Timestamp(2)),
+            artifacts: vec![file("target/out")],
+            definition: Some(sha("work")),
+        })),
         blocked(LANE),
         begun(LANE),
         ready(LANE),
@@ -366,7 +394,20 @@ fn story() -> Vec<Event> {
         skipped("P1/A/work"),
         Event::StepReset(StepReset { step: step("P1/A/work"), reason: text("an input changed") }),
         started("P1/A/work", 5),
-        finished("P1/A/work", 5, Outcome::Succeeded),
+        finished("P1/A/work", 5, failed(Class::Scope, Next::Escalate)),
+        Event::ChangesWanted(Box::new(ChangesWanted {
+            gate: gate("P1/A/work"),
+            review: review(),
+            steps: vec![step("P1/A/work")],
+            seen: Some(text("reviewed")),
+        })),
+        started("P1/A/work", 6),
+        finished("P1/A/work", 6, Outcome::Succeeded),
+        Event::OutputsAccepted(OutputsAccepted {
+            step: step("P1/A/work"),
+            files: vec![file("target/out")],
+            by: text("ada"),
+        }),
         Event::LaneForked(Box::new(LaneForked {
             lane: lane(LANE),
             step: step("P1/A/tasks-1"),
@@ -393,6 +434,7 @@ fn story() -> Vec<Event> {
             step: step("P1/A/tests"),
             tree: text("tree"),
             definition: Some(sha("tests")),
+            artifacts: vec![file("target/out")],
         }),
         committed(LANE),
         rebased(LANE),
@@ -411,8 +453,8 @@ fn story() -> Vec<Event> {
             retries_max: 3,
         })),
         ready(LANE),
-        started("P1/A/work", 6),
-        finished("P1/A/work", 6, Outcome::Succeeded),
+        started("P1/A/work", 7),
+        finished("P1/A/work", 7, Outcome::Succeeded),
         committed(LANE),
         started("P1/A/pull-request", 1),
         finished("P1/A/pull-request", 1, Outcome::Succeeded),
@@ -445,6 +487,7 @@ fn story() -> Vec<Event> {
 pub fn requests() -> Vec<Request> {
     vec![
         Request::Decide { gate: text("P1"), approved: true, message: text("fine") },
+        Request::Changes { gate: text("P1"), review: review() },
         Request::Retry { step: step("P1/A/work"), again: true, downstream: true },
         Request::Skip { step: step("P1/A/work"), satisfy: true },
         Request::Abort { cancel: true, message: text("enough") },

@@ -2,7 +2,7 @@
 
 use piton_core::budget::Budgets;
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskOf, TaskWorktrees};
-use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
+use piton_core::plan::{Command, Lane, OnChange, OnFailure, Phase, Step, Work};
 use piton_core::{Millis, Plan};
 
 use super::{lane, text, texts};
@@ -16,6 +16,8 @@ fn planned(id: &str, role: Role, work: Work) -> Step {
         env: [(text("LANG"), text("C"))].into(),
         inputs: texts(&["src/**"]),
         artifacts: texts(&["target/out"]),
+        writes: Some(texts(&["docs/**"])),
+        escalation: Some(text("Convergence escalation")),
         retries: 3,
         backoff: Millis(100),
         timeout: Millis(60_000),
@@ -81,6 +83,7 @@ pub fn plan() -> Plan {
         spec: Some(text("spec.md")),
         on_failure: OnFailure::Continue,
         budgets: Budgets::default(),
+        on_change: OnChange::Ask,
         phases: vec![Phase {
             id: text("P1"),
             needs: texts(&["P0"]),
@@ -88,6 +91,7 @@ pub fn plan() -> Plan {
             gate: Some(text("Spec approval")),
             lanes: vec![a, task, b],
         }],
+        record: Some(text("specs/1/.pipeline-state.md")),
         task_worktrees: TaskWorktrees::Auto,
     }
 }
