@@ -93,7 +93,7 @@ pub trait Files {
     ) -> Vec<Box<dyn Edit + 'e>>;
 
     /// Learns of a durable event; called for all of them, in order.
-    fn happened(&mut self, _event: &Event) {}
+    fn happened(&mut self, _at: Timestamp, _event: &Event) {}
     /// Whether an event is written to the files before it is acted on.
     fn is_shown_first(&self, _event: &Event, _state: &RunState) -> bool {
         false
@@ -111,7 +111,7 @@ pub trait Files {
         Vec::new()
     }
     /// The files that are renamed when the run is archived: old and new names.
-    fn archived(&self, _state: &RunState) -> Vec<(String, String)> {
+    fn archived(&self, _plan: &Plan, _state: &RunState) -> Vec<(String, String)> {
         Vec::new()
     }
     /// What is printed for a person, line by line.

@@ -1,5 +1,8 @@
 //! The formats of protocol files, as a protocol names them for `piton inspect`.
 
+use std::fmt;
+
+use piton_core::Timestamp;
 use piton_formats::diagnostic::Diagnostic;
 use serde_json::Value;
 
@@ -21,6 +24,23 @@ pub struct Source<'a> {
     pub file: &'a str,
     /// Its text; bytes that are not UTF-8 are replaced.
     pub text: &'a str,
+    /// What the file itself does not tell.
+    pub around: Around<'a>,
+}
+
+/// What an inspection may need to know besides the file.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// When a file of the project was modified last; `None` if it is not there.
+    pub modified: &'a dyn Fn(&str) -> Option<Timestamp>,
+}
+
+impl fmt::Debug for Around<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Around").field("now", &self.now).finish_non_exhaustive()
+    }
 }
 
 impl Source<'_> {

@@ -8,10 +8,12 @@ pub mod format;
 pub mod import;
 pub mod inspect;
 pub mod lanes;
+pub mod pipeline;
 pub mod plain;
 pub mod protocol;
 pub mod table;
 pub mod time;
+pub mod workflow;
 
 pub use protocol::{Blocker, Protocol};
 pub use table::{TABLE, Table, blockers, find};

@@ -9,9 +9,10 @@ use std::io;
 
 use piton_core::hash::Sha;
 use piton_core::lane::{TaskOf, TaskWorktrees};
-use piton_core::refusal::Refusal;
-use piton_core::{LanePath, Plan, RunState, StepPath};
+use piton_core::refusal::{Refusal, Remedy};
+use piton_core::{Event, GateRef, LanePath, Plan, RunState, StepPath, Timestamp};
 use piton_formats::Diagnostic;
+use piton_formats::keys::Section;
 use piton_formats::settings::Settings;
 use piton_formats::template::Given;
 use serde::Serialize;
@@ -49,6 +50,11 @@ pub trait Protocol: Sync + Debug {
     /// Removes from a plan that was read again what its own run changed in the file.
     fn as_recorded(&self, _plan: &mut Plan, _recorded: &Plan) {}
 
+    /// The keys of its own section in the settings, which is named like the protocol.
+    fn settings(&self) -> Option<&'static Section> {
+        None
+    }
+
     /// The formats of its files, for `piton inspect`.
     fn formats(&self) -> &'static [Format] {
         &[]
@@ -64,9 +70,41 @@ pub trait Protocol: Sync + Debug {
         false
     }
 
-    /// What its files say about a run that is about to resume.
-    fn checks(&self, _state: &RunState, _read: &Reader<'_>) -> Vec<Finding> {
+    /// Features, plans or workflows here that look unfinished, by its files; `list` gives the names in
+    /// a folder of the project.
+    fn unfinished(&self, _look: &Look<'_>) -> Vec<Candidate> {
         Vec::new()
+    }
+
+    /// The files beside a plan that get other names when a new run takes the place of what they tell.
+    fn aside(&self, _plan: &Plan, _now: Timestamp) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// The files of a new plan of its kind, for `piton init`; `None` if it has none to begin with.
+    fn init(&self, _new: &New<'_>) -> Option<Begun> {
+        None
+    }
+
+    /// What the files beside a plan say about a run that the ledger does not know.
+    fn existing(&self, _source: &Source<'_>, _plan: &Plan, _now: Timestamp) -> Existing {
+        Existing::Nothing
+    }
+
+    /// What its files say about a run that is about to resume.
+    fn checks(&self, _plan: &Plan, _state: &RunState, _read: &Reader<'_>) -> Vec<Finding> {
+        Vec::new()
+    }
+
+    /// Tells whether what a step makes is complete although its last attempt was cut short: it need not
+    /// run again.
+    fn is_complete(&self, _starting: &Starting<'_>) -> bool {
+        false
+    }
+
+    /// Why an attempt failed although its program succeeded and made all artifacts.
+    fn rejects(&self, _ended: &Starting<'_>) -> Option<String> {
+        None
     }
 
     /// Tells whether a resume grants failed steps new retries.
@@ -85,9 +123,19 @@ pub trait Protocol: Sync + Debug {
     }
 
     /// The ticked boxes of its files, and the hash of the file they are in. A box is named like the
-    /// gate that lanes wait for, or like the phase or lane whose gate it approves.
-    fn inputs(&self, _plan_path: &str, _read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
+    /// gate that lanes wait for, or like the gate that it approves: by its place or its text.
+    fn inputs(&self, _plan: (&str, &Plan), _read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
         None
+    }
+
+    /// What a person should see before they decide about a gate, line by line.
+    fn presents(
+        &self,
+        _run: (&Plan, &RunState),
+        _gate: &GateRef,
+        _read: &Reader<'_>,
+    ) -> Vec<String> {
+        Vec::new()
     }
 
     /// What an attempt of a step is given besides what the plan says: values for its templates,
@@ -178,6 +226,8 @@ pub type Imported = Result<(Vec<ForeignRun>, Vec<Diagnostic>), Box<Diagnostic>>;
 pub struct Source<'a> {
     /// As the person named it.
     pub file: &'a str,
+    /// Its path from the project's root.
+    pub path: &'a str,
     /// Its text; `None` for a folder.
     pub text: Option<&'a str>,
     /// Reads other files of the project.
@@ -212,13 +262,16 @@ pub struct Reading {
     pub needs: Vec<Need>,
     /// What a person decides before a run starts.
     pub questions: Vec<Question>,
+    /// What is said about the files of the plan.
+    pub notes: Vec<String>,
 }
 
 impl Reading {
     /// A plan without names, gates, needs or questions of its own.
     pub fn new(plan: Plan, warnings: Vec<Diagnostic>) -> Self {
         let (name, open_gates) = (None, BTreeMap::new());
-        Self { plan, warnings, name, open_gates, needs: Vec::new(), questions: Vec::new() }
+        let (needs, questions, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { plan, warnings, name, open_gates, needs, questions, notes }
     }
 }
 
@@ -295,13 +348,106 @@ pub enum Start {
     Ask,
     /// It is a run of something else, which this describes.
     Other(String),
+    /// It is over, and a new run starts, for this reason.
+    Fresh(String),
 }
 
-/// A difference between a file and a run that is about to resume.
+/// What the files beside a plan say about a run that the ledger does not know.
+#[derive(Clone, Debug, Default)]
+pub enum Existing {
+    /// Nothing: a new run starts.
+    #[default]
+    Nothing,
+    /// Another tool was in the middle of it: the new run begins where that came to.
+    Midway(Midway),
+    /// A run that is over: a new one starts, and its files get other names.
+    Over {
+        /// The record of the old run under its new name, if the new run should know it.
+        previous: Option<String>,
+        /// What is printed about that.
+        said: String,
+    },
+    /// Nobody can tell what it means.
+    Unclear(Refusal),
+}
+
+/// A plan that is to be begun.
+#[derive(Clone, Copy)]
+pub struct New<'a> {
+    /// What a person calls it.
+    pub name: Option<&'a str>,
+    /// What is there already.
+    pub look: Look<'a>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The files of a new plan, and what to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The plan, by its path from the project's root.
+    pub path: String,
+    /// Its files with their texts; one that is there stays.
+    pub files: Vec<(String, String)>,
+    /// What a person does next, step by step.
+    pub next: Vec<Remedy>,
+}
+
+/// What a protocol looks at to find what is unfinished.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// The names in a folder, given its path from the project's root.
+    pub list: &'a dyn Fn(&str) -> Vec<String>,
+    /// Reads a file.
+    pub read: &'a Reader<'a>,
+    /// The settings of the project.
+    pub settings: &'a Settings,
+}
+
+/// Something unfinished that a person may want to continue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The plan, by its path from the project's root.
+    pub path: String,
+    /// What it is called.
+    pub name: String,
+    /// Where it stands, in a few words.
+    pub stands: String,
+    /// When something last happened to it.
+    pub at: Option<Timestamp>,
+}
+
+/// How far another tool came with a run.
+#[derive(Clone, Debug, Default)]
+pub struct Midway {
+    /// What is recorded of it, after the creation of the run.
+    pub events: Vec<Event>,
+    /// The hash of the spec that it recorded.
+    pub spec: Option<Sha>,
+    /// What is printed about it.
+    pub said: Vec<String>,
+}
+
+/// What a check of a protocol's files found, before a run resumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it prevents the resume.
-    pub stops: bool,
-    /// What differs.
+    /// What was checked, in a word or two.
+    pub check: &'static str,
+    /// What follows.
+    pub effect: Effect,
+    /// What was found.
     pub message: String,
+}
+
+/// What follows from a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: all is as recorded.
+    Holds,
+    /// It is said, and the run goes on.
+    Warns,
+    /// The run does not resume.
+    Stops,
+    /// A finished step runs again.
+    RunsAgain(StepPath),
 }

@@ -6,18 +6,26 @@
 
 use piton_core::event::ProtocolRef;
 use piton_core::{Plan, RunState};
+use piton_formats::keys::Section;
 use piton_formats::settings::Settings;
 
 use crate::format::surest;
 use crate::lanes::Lanes;
+use crate::pipeline::Pipeline;
 use crate::plain::Plain;
 use crate::protocol::{Blocker, Protocol, Source};
+use crate::workflow::Workflow;
 
 /// A table of protocols; if two are equally sure of a file, the first one reads it.
 pub type Table = [&'static dyn Protocol];
 
 /// The protocols of this program.
-pub const TABLE: &Table = &[&Lanes, &Plain];
+pub const TABLE: &Table = &[&Lanes, &Pipeline, &Workflow, &Plain];
+
+/// The sections of the settings that belong to protocols.
+pub fn sections(table: &Table) -> Vec<(&'static str, &'static Section)> {
+    table.iter().filter_map(|protocol| Some((protocol.id(), protocol.settings()?))).collect()
+}
 
 /// What blocks phases of a run, as its protocol says.
 pub fn blockers(table: &Table, state: &RunState) -> Vec<Blocker> {

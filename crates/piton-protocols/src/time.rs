@@ -39,6 +39,11 @@ pub fn write(at: Timestamp) -> String {
     )
 }
 
+/// Writes a time without milliseconds: `2025-12-27T10:30:00Z`.
+pub fn write_seconds(at: Timestamp) -> String {
+    utc(at).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// The same as part of a name: `20251227-103000`.
 pub fn stamp(at: Timestamp) -> String {
     utc(at).strftime("%Y%m%d-%H%M%S").to_string()

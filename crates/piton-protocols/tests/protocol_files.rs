@@ -3,10 +3,14 @@
 
 use piton_core::Timestamp;
 use piton_protocols::TABLE;
+use piton_protocols::format::Around;
 use piton_protocols::inspect::inspect;
 use piton_protocols::lanes::checkpoints::{self, OwnRecord, Stage, Status};
 use piton_protocols::lanes::phase;
 use proptest::prelude::*;
+
+/// A world in which nothing is known.
+const AROUND: Around<'static> = Around { now: Timestamp(0), modified: &|_| None };
 
 /// Pieces of real documents, broken and whole, in any order.
 fn pieces() -> impl Strategy<Value = String> {
@@ -53,6 +57,12 @@ fn pieces() -> impl Strategy<Value = String> {
         "**",
         "{{ x }}",
         "{% raw %}",
+        "## Phase 1: T [DONE]\n",
+        "### Phase 2A (x): T",
+        "**Dependencies**: [1, 2A]\n",
+        "- [ ] T001 [P] `a/b.rs`",
+        "Testing:\n",
+        "{\"workflow_id\": \"x\", \"current_phase\": 1}",
     ]);
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
@@ -88,8 +98,8 @@ fn record() -> impl Strategy<Value = OwnRecord> {
 proptest! {
     #[test]
     fn any_text_is_read_without_harm(text in pieces()) {
-        for file in ["p.md", "checkpoints.json", "x.jsonl"] {
-            let found = inspect(TABLE, file, text.as_bytes());
+        for file in ["p.md", "checkpoints.json", "x.jsonl", "ckpt.json"] {
+            let found = inspect(TABLE, file, text.as_bytes(), AROUND);
             let lines = text.split('\n').count();
             prop_assert!(found.problems.iter().all(|p| (1..=lines).contains(&p.line)));
         }
@@ -107,7 +117,7 @@ proptest! {
 
     #[test]
     fn bytes_that_are_no_text_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        inspect(TABLE, "checkpoints.json", &bytes);
+        inspect(TABLE, "checkpoints.json", &bytes, AROUND);
     }
 
     #[test]

@@ -65,6 +65,9 @@ shapes! {
     /// A run that has nothing left to do.
     Complete<'a> { run_id: &'a str, status: Status, #[serde(skip)] words: Remedy }
 
+    /// The files of a new plan.
+    Begun<'a> { path: &'a str, files: Vec<&'a str>, dry_run: bool, next: Vec<String> }
+
     /// A run that continues in the background.
     Detached<'a> { run_id: &'a str, pid: u32, log: &'a Path }
 

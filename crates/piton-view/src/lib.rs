@@ -28,6 +28,7 @@ pub mod show;
 pub mod summary;
 pub mod text;
 pub mod tree;
+pub mod waiting;
 pub mod words;
 
 pub use layout::Layout;

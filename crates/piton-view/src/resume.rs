@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use piton_core::StepPath;
 use piton_core::state::Progress;
-use piton_engine::resume::{Difference, Severity};
+use piton_engine::resume::{Check, Difference, Severity};
 
 use crate::place::At;
 use crate::run::{Again, RunView};
@@ -17,6 +17,10 @@ shapes! {
     Resume<'a> {
         run_id: &'a str, waiting: Vec<Wait>, differences: Vec<Differs<'a>>,
         rerun: Vec<Again<'a>>, plan_changes: Vec<String>,
+        /// What the protocol checked and found as recorded.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")] holds: &'a [String],
+        /// How the spec differs from what was recorded, line by line.
+        #[serde(skip_serializing_if = "String::is_empty")] spec_changes: String,
         #[serde(skip)] view: RunView<'a>,
     }
 
@@ -31,7 +35,7 @@ shapes! {
 }
 
 impl<'a> From<&'a Difference> for Differs<'a> {
-    fn from(Difference { name, severity, message, next }: &'a Difference) -> Self {
+    fn from(Difference { name, severity, message, next, .. }: &'a Difference) -> Self {
         let word = match severity {
             Severity::Stops => "stops",
             Severity::Warns => "warns",
@@ -46,8 +50,9 @@ impl<'a> Resume<'a> {
     /// A run as it is shown, and what changed since it was recorded.
     pub fn new(
         view: RunView<'a>,
-        differences: &'a [Difference],
+        check: &'a Check,
         plan_changes: Vec<String>,
+        spec_changes: String,
     ) -> Self {
         let waits = view.state.steps().filter_map(|(step, found)| match found.progress {
             progress @ Progress::Waiting { .. } => {
@@ -58,7 +63,9 @@ impl<'a> Resume<'a> {
         Self {
             run_id: view.run_id,
             waiting: waits.collect(),
-            differences: differences.iter().map(Differs::from).collect(),
+            differences: check.differences.iter().map(Differs::from).collect(),
+            holds: &check.holds,
+            spec_changes,
             rerun: view.rerun.clone(),
             plan_changes,
             view,
@@ -76,6 +83,8 @@ impl<'a> Resume<'a> {
         let mut line = |name: &str, text: &str| {
             let _ = writeln!(out, "  {name}: {}", sanitize(text));
         };
+        self.holds.iter().for_each(|held| line("ok", held));
+        self.spec_changes.lines().for_each(|change| line("spec", change));
         if !dry && self.differences.iter().any(|found| found.weight == Severity::Stops) {
             self.plan_changes.iter().for_each(|change| line("plan", change));
             return out;

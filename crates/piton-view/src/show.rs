@@ -10,7 +10,7 @@ use piton_core::budget::{dollars, size};
 use piton_core::event::{CheckpointRecorded, Event, FileHash};
 use piton_core::hash::Sha;
 use piton_core::request::gates;
-use piton_core::{GateRef, Plan, Timestamp};
+use piton_core::{GateRef, Plan, StepPath, Timestamp};
 use serde::Serialize;
 
 pub use point::{Point, PointView, Snapshot};
@@ -29,6 +29,9 @@ const ARTIFACTS_NAMED_MAX: usize = 10;
 const POINTS_LISTED_MAX: usize = 30;
 
 shapes! {
+    /// The prompt of a step: as an attempt got it, or its template.
+    Prompt<'a> { step: &'a StepPath, attempt: Option<u32>, prompt: &'a str }
+
     /// A decision about a gate.
     Decided {
         gate: GateRef, approved: bool, by: String, message: String, at: At, plan_hash: Sha,

@@ -262,7 +262,14 @@ mod tests {
 
     fn failure(next: Next) -> Outcome {
         let (error, lines) = ("no".to_owned(), Vec::new());
-        Outcome::Failed { class: Class::Command, error, lines, budget: None, next }
+        Outcome::Failed {
+            class: Class::Command,
+            error,
+            lines,
+            budget: None,
+            signature: String::new(),
+            next,
+        }
     }
 
     /// Lost: a fresh run would claim to have found steps finished that it settled itself.
@@ -273,7 +280,8 @@ mod tests {
         let mut tally = Tally::default();
         let before = tally.finished_before(&state);
         let (step, tree) = (StepPath::new("P1", "A", "tests"), String::new());
-        let proven = piton_core::event::StepProven { step, tree, definition: None };
+        let proven =
+            piton_core::event::StepProven { step, tree, definition: None, artifacts: Vec::new() };
         let event = Event::StepProven(proven);
         tally.event(1, Timestamp(1), &event, &state);
         assert_eq!(tally.finished_before(&state) + 1, before);

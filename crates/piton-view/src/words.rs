@@ -189,6 +189,7 @@ fn after(at: Timestamp, next: Next, place: &Place) -> String {
         Next::Retry { at: point } => format!("; retry {}", until(point)),
         Next::Wait { until: point } => format!("; continues {}", until(point)),
         Next::Fail => String::new(),
+        Next::Escalate => "; it failed alike too often, so a person is asked".to_owned(),
     }
 }
 
@@ -310,6 +311,7 @@ mod tests {
                 error: "no \u{1b}[31mrule".to_owned(),
                 lines: vec!["make: ***\u{7} no rule".to_owned()],
                 budget: None,
+                signature: String::new(),
                 next,
             };
             said(&finish("build", failed))

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 use piton_core::Timestamp;
 use piton_core::event::FileHash;
 use piton_core::hash::Sha;
@@ -205,9 +205,44 @@ pub fn expand_all(
     Ok(all)
 }
 
+/// Paths and globs, to be matched with names: the files need not be there.
+pub struct Patterns(Vec<(String, Option<GlobMatcher>)>);
+
+impl Patterns {
+    /// Reads them.
+    pub fn new(patterns: &[String]) -> io::Result<Self> {
+        let read = |pattern: &String| {
+            let pattern = tidied(pattern);
+            let is_glob = pattern.contains(['*', '?', '[', '{']);
+            let glob = is_glob.then(|| glob(pattern)).transpose()?;
+            Ok((pattern.to_owned(), glob))
+        };
+        patterns.iter().map(read).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// Whether one of them matches a file; a folder matches all in it.
+    pub fn matches(&self, path: &str) -> bool {
+        self.0.iter().any(|(pattern, glob)| {
+            let below =
+                path.strip_prefix(pattern.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            path == pattern || below || glob.as_ref().is_some_and(|glob| glob.is_match(path))
+        })
+    }
+}
+
+fn tidied(pattern: &str) -> &str {
+    pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/')
+}
+
+fn glob(pattern: &str) -> io::Result<GlobMatcher> {
+    let built = GlobBuilder::new(pattern).literal_separator(true).build();
+    let glob = built.map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
+    Ok(glob.compile_matcher())
+}
+
 /// The files that a path or glob matches, relative to the root. A folder matches all in it.
 fn expand(root: &Path, pattern: &str, own: &[PathBuf]) -> io::Result<Vec<String>> {
-    let pattern = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
+    let pattern = tidied(pattern);
     let full = root.join(pattern);
     // Brackets and braces are common in names (`pages/[id].tsx`): a file of that name is meant.
     let is_name = !pattern.contains(['*', '?']) && full.exists();
@@ -218,11 +253,7 @@ fn expand(root: &Path, pattern: &str, own: &[PathBuf]) -> io::Result<Vec<String>
             _ => Vec::new(),
         });
     }
-    let glob = GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .build()
-        .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?
-        .compile_matcher();
+    let glob = glob(pattern)?;
     // Only the part before the first wild card has to be walked.
     let literal: PathBuf =
         pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();

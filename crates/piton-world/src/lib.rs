@@ -156,6 +156,13 @@ pub fn kept(plan: &Plan) -> Vec<String> {
     plan.steps().flat_map(|(_, step)| step.keep.iter().cloned()).collect()
 }
 
+/// Where the prompt of an attempt is kept as it was sent, without secrets.
+pub fn prompt_file(run_dir: &Path, attempt: &Attempt) -> PathBuf {
+    let StepPath { phase, lane, step } = &attempt.step;
+    // No id has a tilde.
+    run_dir.join("prompts").join(format!("{phase}~{lane}~{step}-{}.md", attempt.number))
+}
+
 /// The two log files of a lane.
 pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
     let base = run_dir.join("logs").join(&step.phase);
@@ -216,6 +223,23 @@ impl RealWorld {
     }
 }
 
+impl RealWorld {
+    /// Asks the protocol of the run about an attempt.
+    fn ask<T: Default>(
+        &self,
+        plan: &Plan,
+        state: &RunState,
+        attempt: &Attempt,
+        question: impl FnOnce(&dyn Protocol, &Starting<'_>) -> T,
+    ) -> T {
+        let Some(protocol) = self.protocol else { return T::default() };
+        let folder = self.root.join(state.lane(&attempt.step.lane()).map_or("", LaneState::dir));
+        let (step, attempt) = (&attempt.step, attempt.number);
+        let read = |path: &str| read::protocol_file(&folder, path);
+        question(protocol, &Starting { plan, state, step, attempt, read: &read })
+    }
+}
+
 impl World for RealWorld {
     fn now(&mut self) -> Timestamp {
         now()
@@ -225,17 +249,21 @@ impl World for RealWorld {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn ticked(&mut self) -> Option<(Vec<String>, Sha)> {
+    fn ticked(&mut self, plan: &Plan) -> Option<(Vec<String>, Sha)> {
         let read = |path: &str| read::protocol_file(&self.root, path);
-        self.protocol?.inputs(self.ticked_plan.as_ref()?, &read)
+        self.protocol?.inputs((self.ticked_plan.as_ref()?, plan), &read)
     }
 
     fn dispatch(&mut self, plan: &Plan, state: &RunState, attempt: &Attempt) -> Given {
-        let Some(protocol) = self.protocol else { return Given::default() };
-        let folder = self.root.join(state.lane(&attempt.step.lane()).map_or("", LaneState::dir));
-        let (step, attempt) = (&attempt.step, attempt.number);
-        let read = |path: &str| read::protocol_file(&folder, path);
-        protocol.dispatch(&Starting { plan, state, step, attempt, read: &read })
+        self.ask(plan, state, attempt, |protocol, starting| protocol.dispatch(starting))
+    }
+
+    fn is_complete(&mut self, plan: &Plan, state: &RunState, attempt: &Attempt) -> bool {
+        self.ask(plan, state, attempt, |protocol, starting| protocol.is_complete(starting))
+    }
+
+    fn rejects(&mut self, plan: &Plan, state: &RunState, attempt: &Attempt) -> Option<String> {
+        self.ask(plan, state, attempt, |protocol, ended| protocol.rejects(ended))
     }
 
     fn utc_offset_secs(&mut self) -> i32 {

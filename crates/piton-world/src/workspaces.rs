@@ -50,6 +50,7 @@ pub use error::Error;
 pub use rewind::Preview;
 pub use snapshots::recorded;
 
+use crate::files::Patterns;
 use crate::notes;
 use crate::run_lock::{Held, RunLock};
 
@@ -304,6 +305,14 @@ impl Workspaces for GitWorkspaces {
         let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
         // What can't be read may have changed.
         snapshot::changed_since(&workspace, &rules, at).unwrap_or(true)
+    }
+
+    fn changed(&mut self, from: &str, to: &str, except: &[String]) -> Result<Vec<String>> {
+        let except = Patterns::new(except).map_err(piton_engine::Error::world)?;
+        let changes = piton_workspace::restore::diff(&self.root, from, to);
+        let changes = changes.map_err(piton_engine::Error::world)?;
+        let paths = changes.iter().map(|change| String::from_utf8_lossy(&change.path).into_owned());
+        Ok(paths.filter(|path| !except.matches(path)).collect())
     }
 
     fn reset(

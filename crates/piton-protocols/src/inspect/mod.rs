@@ -8,7 +8,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::format::{Format, Source, surest};
+use crate::format::{Around, Format, Source, surest};
 use crate::table::Table;
 use piton_formats::diagnostic::{Diagnostic, Severity, code};
 use piton_formats::sink::{self, Sink};
@@ -48,9 +48,9 @@ impl Inspection {
 }
 
 /// Inspects a file; `file` is its name as the person gave it.
-pub fn inspect(table: &Table, file: &str, bytes: &[u8]) -> Inspection {
+pub fn inspect(table: &Table, file: &str, bytes: &[u8], around: Around<'_>) -> Inspection {
     let text = String::from_utf8_lossy(bytes);
-    let source = Source { file, text: &text };
+    let source = Source { file, text: &text, around };
     let formats: Vec<&Format> = table.iter().flat_map(|protocol| protocol.formats()).collect();
     let claims = formats.iter().map(|format| ((format.claim)(&source), format));
     let Some(format) = surest(claims) else { return unknown(&source, &formats) };

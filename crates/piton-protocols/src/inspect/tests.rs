@@ -17,8 +17,13 @@ const PHASE: &str = "# P1: T\n## Interface Freeze Gates\n- [x] IF-0-P1-A: a\n\
 const LOG: &str = "{\"ts\":\"2026-01-02T01:16:39Z\",\"run_id\":\"r\",\"lane\":\"-\",\"event\":\"phase_start\",\"status\":\"ok\"}\n\
     {\"ts\":\"2026-01-02T01:16:40Z\",\"run_id\":\"r\",\"lane\":\"SL-1\",\"event\":\"lane_start\",\"status\":\"ok\"}\n";
 
+fn inspected(file: &str, bytes: &[u8]) -> Inspection {
+    let around = Around { now: piton_core::Timestamp(0), modified: &|_| None };
+    inspect(TABLE, file, bytes, around)
+}
+
 fn seen(file: &str, text: &str) -> Value {
-    inspect(TABLE, file, text.as_bytes()).to_json()
+    inspected(file, text.as_bytes()).to_json()
 }
 
 #[test]
@@ -37,7 +42,7 @@ fn a_phase_document_has_the_documented_keys() {
         },
     });
     assert_eq!(seen("any.txt", PHASE), wanted);
-    let summary = inspect(TABLE, "any.txt", PHASE.as_bytes()).summary.join("\n");
+    let summary = inspected("any.txt", PHASE.as_bytes()).summary.join("\n");
     assert!(summary.contains("(One): 1 task, ready") && summary.contains("(Two): 2 tasks, "));
 }
 
@@ -104,10 +109,10 @@ fn files_are_known_by_content_and_empty_or_damaged_ones_by_name() {
         ("a.jsonl", "{\"other\": 1}\n", None),
         ("other.json", "[]", None),
         ("other.json", "[{\"a\": 1}]", None),
-        ("plan.md", "# Plan\n## Phase 1: x\n", None),
+        ("plan.md", "# Plan\n## Phase 1: x\n", Some("workflow/plan")),
         ("x", "", None),
     ] {
-        assert_eq!(inspect(TABLE, file, text.as_bytes()).format, format, "{file}: {text}");
+        assert_eq!(inspected(file, text.as_bytes()).format, format, "{file}: {text}");
     }
     let none = seen("x", "");
     assert_eq!(
@@ -120,7 +125,7 @@ fn files_are_known_by_content_and_empty_or_damaged_ones_by_name() {
 fn bytes_that_are_no_text_are_reported_where_they_stand() {
     let mut bytes = PHASE.as_bytes().to_vec();
     bytes.extend_from_slice(b"ok\n\xff\n");
-    let found = inspect(TABLE, "p.md", &bytes);
+    let found = inspected("p.md", &bytes);
     assert_eq!(found.format, Some("lanes/phase"));
     assert!(!found.is_valid());
     assert_eq!(found.problems[0].line, 17);

@@ -110,8 +110,8 @@ impl Protocol for Lanes {
             && phase::read("", text).is_ok_and(|(found, _)| phase::plan_id(&found.id) == phase)
     }
 
-    fn inputs(&self, plan_path: &str, read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
-        let text = read(plan_path).ok()?;
+    fn inputs(&self, plan: (&str, &Plan), read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
+        let text = read(plan.0).ok()?;
         let (document, _) = phase::inspect("", &text);
         Some((document.ticked(), Sha::of(text.as_bytes())))
     }

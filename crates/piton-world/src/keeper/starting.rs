@@ -7,7 +7,7 @@ use piton_engine::order::Order;
 use piton_process::Keeper;
 use piton_process::protocol::{NewFile, Part, Request, Start};
 
-use super::super::{failed, lane_logs, scratch};
+use super::super::{failed, lane_logs, prompt_file, scratch};
 use super::{Connection, taken_or_failed};
 
 impl Connection {
@@ -79,6 +79,9 @@ impl Connection {
         file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
         if let Some(prompt) = &order.prompt {
             file("PITON_PROMPT_FILE", folder.join("prompt.md"), Some(prompt.clone()));
+        }
+        if let Some(content) = order.kept_prompt.clone() {
+            files.push(NewFile { path: prompt_file(&self.dir, &order.attempt), content });
         }
         let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
             argv: argv.clone(),

@@ -83,8 +83,8 @@ impl Writer {
         plan: &Plan,
         state: &RunState,
     ) -> Vec<String> {
-        for (_, _, event) in all {
-            self.files.happened(event);
+        for (_, at, event) in all {
+            self.files.happened(*at, event);
         }
         let log = self.run_lock.hold().and_then(|_held| self.rebuild_log(all).map_err(failed));
         let mut said = Vec::from_iter(log.err().map(|e| format!("the log was not written: {e}")));
@@ -97,29 +97,23 @@ impl Writer {
 
     /// Gives the files of a run that was archived their final names, and says so in them.
     pub fn set_aside(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
-        self.rename(state, |(used, aside)| (used, aside))?;
+        self.rename(plan, state, |(used, aside)| (used, aside))?;
         self.write_all(plan, state)
     }
 
     /// Gives them the names back that they had before.
-    pub fn bring_back(&self, state: &RunState) -> io::Result<()> {
-        self.rename(state, |(used, aside)| (aside, used))
+    pub fn bring_back(&self, plan: &Plan, state: &RunState) -> io::Result<()> {
+        self.rename(plan, state, |(used, aside)| (aside, used))
     }
 
     fn rename(
         &self,
+        plan: &Plan,
         state: &RunState,
         order: fn((String, String)) -> (String, String),
     ) -> io::Result<()> {
-        let root = &self.place.root;
-        for (from, to) in self.files.archived(state).into_iter().map(order) {
-            let find = |path: String| AnchoredPath::at(root, &root.join(path));
-            match find(from)?.rename(&find(to)?, RenameFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        let mut files = self.files.archived(plan, state).into_iter().map(order);
+        files.try_for_each(|(from, to)| rename(&self.place.root, &from, &to))
     }
 
     /// Writes what has to be; one that fails keeps none of the others back.
@@ -174,11 +168,31 @@ impl Writer {
     }
 }
 
+/// Makes a file of a project that is not there yet, durably, with the folders above it.
+pub fn create(root: &Path, path: &str, text: &str) -> io::Result<()> {
+    let full = root.join(path);
+    let folder = full.parent().unwrap_or(root);
+    fs::create_dir_all(folder)?;
+    let mut file = File::create_new(&full)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    File::open(folder)?.sync_all()
+}
+
+/// Gives a file of a project another name, if it is there.
+pub fn rename(root: &Path, from: &str, to: &str) -> io::Result<()> {
+    let find = |path: &str| AnchoredPath::at(root, &root.join(path));
+    match find(from)?.rename(&find(to)?, RenameFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl Views for Writer {
     fn happened(&mut self, events: &[(u64, Timestamp, &Event)], state: &RunState) -> bool {
         let mut is_first = false;
         for (seq, at, event) in events {
-            self.files.happened(event);
+            self.files.happened(*at, event);
             self.unlogged.push_str(&self.files.lines(*at, event));
             self.logged = self.logged.max(*seq);
             is_first |= self.files.is_shown_first(event, state);

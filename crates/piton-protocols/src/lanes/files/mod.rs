@@ -131,7 +131,7 @@ impl Files for LaneFiles {
         all
     }
 
-    fn happened(&mut self, event: &Event) {
+    fn happened(&mut self, _at: Timestamp, event: &Event) {
         let shape = match event {
             Event::RunCreated(e) => Some(&e.shape),
             Event::PlanAccepted(e) => Some(&e.shape),
@@ -171,7 +171,7 @@ impl Files for LaneFiles {
         self.recent.get(&lane).into_iter().flatten().cloned().collect()
     }
 
-    fn archived(&self, state: &RunState) -> Vec<(String, String)> {
+    fn archived(&self, _plan: &Plan, state: &RunState) -> Vec<(String, String)> {
         let (place, used, aside) = (&self.place, &self.run_id, name(state));
         vec![(place.log(used), place.log(&aside)), (place.report(used), place.report(&aside))]
     }

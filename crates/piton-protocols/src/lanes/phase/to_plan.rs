@@ -158,6 +158,8 @@ impl Builder<'_> {
             plan::Phase { id: phase_id, needs: Vec::new(), after: Vec::new(), gate: None, lanes };
         let title = if self.phase.title.is_empty() { &self.phase.id } else { &self.phase.title };
         let plan = Plan {
+            record: None,
+            on_change: piton_core::plan::OnChange::default(),
             title: title.clone(),
             protocol: None,
             spec: None,

@@ -33,6 +33,8 @@ pub struct Run {
 
 fn step(id: &str) -> Step {
     Step {
+        escalation: None,
+        writes: None,
         id: id.to_owned(),
         work: Work::Run(Command::Shell(format!("do {id}"))),
         test: None,
@@ -66,6 +68,8 @@ fn plan() -> Plan {
     let phase =
         Phase { id: "P1".to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes };
     Plan {
+        record: None,
+        on_change: piton_core::plan::OnChange::default(),
         title: "Foundation".to_owned(),
         protocol: None,
         spec: None,
@@ -92,6 +96,7 @@ impl Run {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan();
         let created = RunCreated {
+            previous: None,
             run_id: RunId(RUN.to_owned()),
             protocol: protocol(plan_path),
             plan_path: plan_path.to_owned(),
@@ -253,6 +258,7 @@ pub fn failed(next: Next) -> Outcome {
         error: "exit code 1".to_owned(),
         lines: vec!["no luck".to_owned()],
         budget: None,
+        signature: String::new(),
         next,
     }
 }

@@ -1,0 +1,222 @@
+//! A feature as a plan: its stages are phases, its boxes are gates, its outputs are artifacts.
+//!
+//! The plan is written as a `plan.toml` and read by the reader of plans, which checks all of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use piton_core::Plan;
+use piton_core::plan::OnChange;
+use piton_core::refusal::Refusal;
+use piton_formats::diagnostic::Severity;
+use piton_formats::template::escape;
+use piton_formats::{Input, read_plan};
+use serde_json::{Value, json};
+
+use super::files::DONE;
+use super::settings::Settings;
+use super::stages::{self, Stage};
+use super::state;
+use crate::protocol::{Reading, Source, Unreadable};
+
+/// Where another name for the state file is looked for first.
+const STATE_FILES: [&str; 2] = ["pipeline-state.md", HIDDEN_STATE];
+/// The state file of a new feature.
+pub(super) const HIDDEN_STATE: &str = ".pipeline-state.md";
+/// What a checkpoint is called that a stage does not have.
+const NO_CHECKPOINT: &str = "none";
+/// Keys of a stage that are not keys of a step.
+const OWN_KEYS: [&str; 3] = ["outputs", "checkpoint", "read_only"];
+
+/// Tells whether a folder is that of a feature.
+pub(super) fn is_feature(source: &Source<'_>) -> bool {
+    let spec = Settings::of(source.settings).spec().to_owned();
+    source.text.is_none() && (source.read)(&below(source.path, &spec)).is_ok()
+}
+
+/// Reads the folder of a feature.
+pub(super) fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
+    let settings = Settings::of(source.settings);
+    let text = plan_text(source, &settings).map_err(Unreadable::Refused)?;
+    let input = Input {
+        file: source.file,
+        text: &text,
+        settings: source.settings,
+        git: source.git,
+        read: source.read,
+    };
+    let (mut plan, warnings) = read_plan(&input).map_err(|problems| {
+        // Places in a text that nobody wrote would lead nowhere.
+        let first = problems.iter().find(|problem| problem.severity == Severity::Error);
+        let message = first.map_or("", |problem| &problem.message);
+        let cause = format!("the stages of {} cannot be used: {message}", source.file);
+        let refusal = Refusal::new("pipeline-settings", cause);
+        let hint = first.and_then(|problem| problem.hint.clone());
+        Unreadable::Refused(hint.into_iter().fold(refusal, Refusal::or))
+    })?;
+    plan.on_change = OnChange::Ask;
+    if let Some(limit) = settings.same_failure {
+        plan.budgets.same_failure = limit;
+    }
+    let (record, twice) = record(source, &settings);
+    plan.record = Some(record.clone());
+    let mut reading = Reading::new(plan, warnings);
+    reading.name = Some(feature(source.path).to_owned());
+    if twice {
+        reading.notes.push(format!("both {record} and its hidden twin exist; {record} is used"));
+    }
+    Ok(reading)
+}
+
+/// The feature that a folder is about.
+pub(super) fn feature(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// A file in a folder.
+pub(super) fn below(folder: &str, file: &str) -> String {
+    let folder = folder.trim_end_matches('/');
+    if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") }
+}
+
+/// The state file of a feature, and whether it has two of them.
+fn record(source: &Source<'_>, settings: &Settings) -> (String, bool) {
+    if let Some(named) = &settings.state {
+        return (below(source.path, named), false);
+    }
+    let paths = STATE_FILES.map(|name| below(source.path, name));
+    let exists = paths.each_ref().map(|path| (source.read)(path).is_ok());
+    match exists {
+        [true, twice] => (paths[0].clone(), twice),
+        _ => (paths[1].clone(), false),
+    }
+}
+
+/// The state files that a feature may have.
+pub(super) fn state_files(
+    folder: &str,
+    settings: &piton_formats::settings::Settings,
+) -> Vec<String> {
+    let named = Settings::of(settings).state;
+    let names = STATE_FILES.map(str::to_owned).into_iter().chain(named);
+    names.map(|name| below(folder, &name)).collect()
+}
+
+/// The plan of a feature.
+fn plan_text(source: &Source<'_>, settings: &Settings) -> Result<String, Refusal> {
+    let spec = below(source.path, settings.spec());
+    let mut out = format!("title = {}\nspec = {}\n", json!(feature(source.path)), json!(spec));
+    let mut gate: Option<String> = None;
+    for name in settings.stages() {
+        let built_in = stages::find(&name);
+        let own = settings.stage.get(&name);
+        if built_in.is_none() && own.is_none() {
+            let known: Vec<&str> = stages::STAGES.iter().map(|stage| stage.name).collect();
+            let cause = format!("`{name}` in pipeline.stages is not a known stage");
+            return Err(Refusal::new("pipeline-settings", cause).or(format!(
+                "use one of {}, or describe it in [pipeline.stage.{name}]",
+                known.join(", ")
+            )));
+        }
+        let _ = write!(out, "\n[[phase]]\nid = {}\n", json!(name));
+        if let Some(gate) = gate.take() {
+            let _ = writeln!(out, "gate = {}", json!(gate));
+        }
+        let empty = BTreeMap::new();
+        let described =
+            Described { built_in, own: own.unwrap_or(&empty), settings, folder: source.path };
+        out.push_str(&described.step());
+        gate = described.checkpoint();
+    }
+    if let Some(gate) = gate {
+        let _ = write!(
+            out,
+            "\n[[phase]]\nid = {}\ngate = {}\nrun = [\"true\"]\n",
+            json!(DONE),
+            json!(gate)
+        );
+    }
+    Ok(out)
+}
+
+/// A stage as the protocol and the settings describe it.
+struct Described<'a> {
+    built_in: Option<&'static Stage>,
+    own: &'a BTreeMap<String, Value>,
+    settings: &'a Settings,
+    folder: &'a str,
+}
+
+impl Described<'_> {
+    fn own<T: serde::de::DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.own.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
+    }
+
+    fn checkpoint(&self) -> Option<String> {
+        let usual = self.built_in.and_then(|stage| stage.checkpoint).map(str::to_owned);
+        let named = self.own::<String>("checkpoint");
+        named.or(usual).filter(|text| text != NO_CHECKPOINT)
+    }
+
+    /// Paths from the root.
+    fn paths(&self, own: &str, usual: &[&str]) -> Vec<String> {
+        let named = self.own::<Vec<String>>(own);
+        let names = named.unwrap_or_else(|| usual.iter().map(ToString::to_string).collect());
+        names.iter().map(|name| below(self.folder, name)).collect()
+    }
+
+    /// The keys of its step.
+    fn step(&self) -> String {
+        let usual = self.built_in;
+        let outputs = self.paths("outputs", usual.map_or(&[], |stage| stage.outputs));
+        let mut keys: Vec<(String, Value)> = vec![("artifacts".to_owned(), json!(outputs))];
+        let has = |key: &str| self.own.contains_key(key);
+        if let Some(stage) = usual {
+            if !has("inputs") {
+                keys.push(("inputs".to_owned(), json!(self.paths("", stage.inputs))));
+            }
+            if !has("retries") {
+                keys.push(("retries".to_owned(), json!(stage.retries)));
+            }
+            if let Some(escalation) = stage.escalation.filter(|_| !has("escalation")) {
+                keys.push(("escalation".to_owned(), json!(escalation)));
+            }
+            if !["run", "prompt", "prompt_file"].into_iter().any(has) {
+                keys.push(("prompt".to_owned(), json!(stages::prompt(&escape(stage.task)))));
+            }
+        }
+        let is_read_only = self.own::<bool>("read_only");
+        if is_read_only.unwrap_or(usual.is_some_and(|stage| stage.is_read_only)) && !has("writes") {
+            keys.push(("writes".to_owned(), json!([])));
+        }
+        if let Some(agent) = self.settings.agent.as_ref().filter(|_| !has("agent") && !has("run")) {
+            keys.push(("agent".to_owned(), json!(agent)));
+        }
+        let own = self.own.iter().filter(|(key, _)| !OWN_KEYS.contains(&key.as_str()));
+        keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
+        let lines = keys.iter().map(|(key, value)| format!("{key} = {}", toml(value)));
+        lines.chain([String::new()]).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A value as TOML writes it.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(table) => {
+            let pairs =
+                table.iter().map(|(key, value)| format!("{} = {}", json!(key), toml(value)));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The stage of a plan with a name in any spelling.
+pub(super) fn stage_in<'p>(plan: &'p Plan, name: &str) -> Option<&'p str> {
+    let key = state::stage_key(name);
+    let mut ids = plan.phases.iter().map(|phase| phase.id.as_str());
+    ids.find(|id| *id != DONE && state::stage_key(id) == key)
+}
