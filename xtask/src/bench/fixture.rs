@@ -67,6 +67,7 @@ impl Driven {
         let new = NewRun { run_id: RUN, plan: "plan.toml", title: "Bench", root: &root, at: AT.0 };
         let row = store.create(&new, &plan, &owner).map_err(|e| e.to_string())?;
         let created = RunCreated {
+            previous: None,
             run_id: RunId(RUN.to_owned()),
             protocol: ProtocolRef::default(),
             plan_path: "plan.toml".to_owned(),

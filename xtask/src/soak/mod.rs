@@ -10,6 +10,7 @@ mod interrupts;
 mod kills;
 mod lanes;
 mod machine;
+mod pipelines;
 mod processes;
 mod pull_requests;
 mod reader;
@@ -30,7 +31,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 13] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -41,6 +42,7 @@ pub(crate) const NAMES: [&str; 12] = [
     "lanes",
     "lanes-drivers",
     "pull-requests",
+    "pipelines",
     "reboot",
     "power",
 ];
@@ -90,7 +92,7 @@ struct Tally {
     hits: u64,
     /// Kills by what they met, where a loop aims.
     met: BTreeMap<&'static str, u64>,
-    /// How often another process read the checkpoints.
+    /// How often another process read a file that was being written.
     reads: u64,
     /// Commits that the user made beside.
     commits: u64,
@@ -125,7 +127,7 @@ impl Tally {
     fn beside(&self) -> String {
         let mut words = String::new();
         for (count, what) in
-            [(self.commits, "commits by the user"), (self.reads, "reads of whole checkpoints")]
+            [(self.commits, "commits by the user"), (self.reads, "reads of whole files")]
         {
             if count > 0 {
                 words.extend([", ", &count.to_string(), " ", what]);
@@ -162,15 +164,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: lanes::AIMS, ..plain(7, (200, 2), "kills", lanes::kill) },
     Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
     Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
+    Loop { aims: pipelines::AIMS, ..plain(10, (100, 3), "kills", pipelines::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(10, (200, 3), "restarts", lanes::reboot)
+        ..plain(11, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(11, (100, 3), "restarts", lanes::power)
+        ..plain(12, (100, 3), "restarts", lanes::power)
     },
 ];
 

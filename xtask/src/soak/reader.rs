@@ -1,4 +1,4 @@
-//! Another process that reads a file of JSON again and again while others write it.
+//! Another process that reads a file again and again while others write it.
 //!
 //! A thread of the loop itself would be stopped and woken together with its kills; a process of its
 //! own reads on whatever the loop does. It learns the file from its input, so that the folder of
@@ -15,13 +15,50 @@ use std::thread;
 use std::time::Duration;
 
 use super::Broken;
+use super::pipelines::state_file;
 use crate::{Failure, Result};
 
 /// How the program is called to be the reader.
-pub(crate) const ROLE: &str = "__read-json";
+pub(crate) const ROLE: &str = "__read";
 
 /// The pause between two reads: shorter than any write takes that is durable.
 const READ_EVERY: Duration = Duration::from_millis(1);
+
+/// What a file must be at every moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A list in JSON.
+    JsonList,
+    /// The state file of a pipeline.
+    PipelineState,
+}
+
+impl Content {
+    const ALL: [Self; 2] = [Self::JsonList, Self::PipelineState];
+
+    /// How the reader is told.
+    fn word(self) -> &'static str {
+        match self {
+            Self::JsonList => "json-list",
+            Self::PipelineState => "pipeline-state",
+        }
+    }
+
+    /// Tells what is wrong with a file.
+    fn check(self, bytes: &[u8]) -> std::result::Result<(), String> {
+        let text = || String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::JsonList => {
+                let value: serde_json::Result<serde_json::Value> = serde_json::from_slice(bytes);
+                let is_list = value.as_ref().is_ok_and(serde_json::Value::is_array);
+                if is_list { Ok(()) } else { Err(format!("{value:?}: {}", text())) }
+            }
+            Self::PipelineState => {
+                state_file::well_formed(&text()).map_err(|why| format!("{why}: {}", text()))
+            }
+        }
+    }
+}
 
 /// A reader at work.
 pub(super) struct Reader(Child);
@@ -35,7 +72,7 @@ fn own_program() -> std::result::Result<PathBuf, Broken> {
 
 impl Reader {
     /// Starts to read a file that may not be there yet.
-    pub(super) fn start(file: &Path) -> std::result::Result<Self, Broken> {
+    pub(super) fn start(file: &Path, content: Content) -> std::result::Result<Self, Broken> {
         let mut child = Command::new(own_program()?)
             .arg(ROLE)
             .stdin(Stdio::piped())
@@ -44,7 +81,8 @@ impl Reader {
             .spawn()
             .map_err(|e| format!("the reader could not be started: {e}"))?;
         let stdin = child.stdin.as_mut().ok_or("the reader has no input")?;
-        writeln!(stdin, "{}", file.display()).map_err(|e| format!("the reader: {e}"))?;
+        let line = format!("{} {}\n", content.word(), file.display());
+        stdin.write_all(line.as_bytes()).map_err(|e| format!("the reader: {e}"))?;
         Ok(Self(child))
     }
 
@@ -54,19 +92,22 @@ impl Reader {
         let output = self.0.wait_with_output().map_err(|e| format!("the reader: {e}"))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(format!("a reader found the checkpoints broken: {said}"));
+            return Err(format!("a reader found the file broken: {said}"));
         }
         let count = String::from_utf8_lossy(&output.stdout).trim().parse();
         count.map_err(|e| format!("the reader did not count: {e}"))
     }
 }
 
-/// Reads the file named by the first line of the input until the input ends.
+/// Reads the file named by the first line of the input, after what it must be, until the input ends.
 pub(crate) fn role() -> Result<()> {
     let mut line = String::new();
     let named = io::stdin().lock().read_line(&mut line);
     named.map_err(|e| Failure::Other(e.to_string()))?;
-    let file = PathBuf::from(line.trim_end_matches('\n'));
+    let (word, file) = line.trim_end_matches('\n').split_once(' ').unwrap_or_default();
+    let content = Content::ALL.into_iter().find(|content| content.word() == word);
+    let content = content.ok_or_else(|| Failure::Other(format!("nobody knows {word:?}")))?;
+    let file = PathBuf::from(file);
     let over = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&over);
     thread::spawn(move || {
@@ -74,7 +115,7 @@ pub(crate) fn role() -> Result<()> {
         let _ = io::stdin().lock().read_to_end(&mut Vec::new());
         end.store(true, Ordering::Relaxed);
     });
-    let mut seen = Seen::default();
+    let mut seen = Seen { content, reads: 0 };
     while !over.load(Ordering::Relaxed) {
         seen.look(fs::read(&file)).map_err(Failure::Other)?;
         thread::sleep(READ_EVERY);
@@ -84,13 +125,13 @@ pub(crate) fn role() -> Result<()> {
 }
 
 /// What was read so far.
-#[derive(Default)]
 struct Seen {
+    content: Content,
     reads: u64,
 }
 
 impl Seen {
-    /// Takes one read: a list in JSON at every moment since the file is there.
+    /// Takes one read: what it must be at every moment since the file is there.
     fn look(&mut self, read: io::Result<Vec<u8>>) -> std::result::Result<(), String> {
         let bytes = match read {
             Ok(bytes) => bytes,
@@ -99,11 +140,7 @@ impl Seen {
             }
             Err(error) => return Err(format!("after {} reads: {error}", self.reads)),
         };
-        let value: serde_json::Result<serde_json::Value> = serde_json::from_slice(&bytes);
-        if !value.as_ref().is_ok_and(serde_json::Value::is_array) {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            return Err(format!("{value:?}: {text}"));
-        }
+        self.content.check(&bytes)?;
         self.reads += 1;
         Ok(())
     }
@@ -116,7 +153,7 @@ mod tests {
     #[test]
     fn torn_and_lost_files_are_seen() {
         let gone = || Err(io::ErrorKind::NotFound.into());
-        let mut seen = Seen::default();
+        let mut seen = Seen { content: Content::JsonList, reads: 0 };
         assert!(seen.look(gone()).is_ok(), "not there yet");
         assert!(seen.look(Ok(b"[1]".to_vec())).is_ok());
         assert!(seen.look(Ok(b"[1".to_vec())).is_err(), "torn");

@@ -87,7 +87,9 @@ impl Scratch {
             fs::create_dir(base.join(folder)).map_err(|e| e.to_string())?;
         }
         for (name, text) in files(&outside) {
-            fs::write(base.join("repo").join(name), text).map_err(|e| e.to_string())?;
+            let file = base.join("repo").join(name);
+            let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
+            folder.and_then(|()| fs::write(&file, text)).map_err(|e| e.to_string())?;
         }
         // Steps commit too.
         let who = "[user]\n\tname = soak\n\temail = soak@localhost\n";

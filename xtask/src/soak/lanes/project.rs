@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use super::super::kills::completed;
-use super::super::reader::Reader;
+use super::super::reader::{Content, Reader};
 use super::super::repository::{self, Users};
 use super::super::scratch::{RUN, Scratch};
 use super::super::{Broken, Round, record};
@@ -48,7 +48,7 @@ pub(super) fn round(
     prepare(scratch.outside())?;
     let users = Users::prepare(&scratch)?;
     let checkpoints = scratch.base().join(CHECKPOINTS);
-    let reader = (!own_disk).then(|| Reader::start(&checkpoints)).transpose()?;
+    let reader = (!own_disk).then(|| Reader::start(&checkpoints, Content::JsonList)).transpose()?;
     let acted = act(round, &scratch);
     let read = reader.map_or(Ok(0), Reader::finish).map(|reads| round.tally.reads += reads);
     let commits = round.tally.commits;
