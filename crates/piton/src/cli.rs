@@ -56,8 +56,12 @@ pub enum Command {
     Checkpoint(CheckpointArgs),
     /// Approve a gate.
     Approve(GateArgs),
-    /// Reject a gate.
-    Reject(GateArgs),
+    /// Reject a gate, or ask for changes.
+    Reject(RejectArgs),
+    /// List everything that waits for a person, over all runs.
+    Waiting,
+    /// Make the files of a new plan.
+    Init(InitArgs),
     /// Retry a failed step, or run finished work again.
     Retry(RetryArgs),
     /// Skip a step.
@@ -158,6 +162,9 @@ pub struct DriveArgs {
     /// Accept a changed spec.
     #[arg(long)]
     pub accept_spec: bool,
+    /// Accept outputs of finished steps that were changed from outside the run.
+    #[arg(long)]
+    pub accept_outputs: bool,
     /// Accept gates that were ticked while steps were running.
     #[arg(long)]
     pub accept_gates: bool,
@@ -303,6 +310,12 @@ pub struct ShowArgs {
     /// The lane, if several lanes have the checkpoint.
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
+    /// Show the prompt of a step as it was sent, or its template if it has not started.
+    #[arg(long)]
+    pub prompt: bool,
+    /// The attempt for `--prompt` (default: the last one).
+    #[arg(long, value_name = "N", requires = "prompt")]
+    pub attempt: Option<u32>,
 }
 
 /// Arguments of `checkpoint`.
@@ -313,6 +326,32 @@ pub struct CheckpointArgs {
     /// A message for the checkpoint.
     #[arg(short, long)]
     pub message: String,
+}
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// The kind of plan: `pipeline`.
+    pub kind: String,
+    /// What it is called.
+    pub name: Option<String>,
+    /// Print what would be made, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Arguments of `reject`.
+#[derive(Debug, Args)]
+pub struct RejectArgs {
+    /// What is rejected.
+    #[command(flatten)]
+    pub gate: GateArgs,
+    /// Ask for changes: the work before the gate runs again with your comments.
+    #[arg(long)]
+    pub changes: bool,
+    /// A file with comments for `--changes`; lines `PATH:LINE: TEXT` are about a place.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<std::path::PathBuf>,
 }
 
 /// Arguments of `approve` and `reject`.

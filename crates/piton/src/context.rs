@@ -12,9 +12,11 @@ use piton_core::{RunState, Timestamp, remedy};
 use piton_engine::{Loaded, Store};
 use piton_formats::diagnostic::Diagnostic;
 use piton_formats::settings::Settings;
+use piton_formats::settings::read_settings_with;
 use piton_formats::sink;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, owner_liveness};
+use piton_protocols::table::sections;
 use piton_protocols::{Protocol, Table, find};
 use piton_view::run::Driver;
 use piton_view::{RunView, Seen};
@@ -84,7 +86,8 @@ impl Context {
         let knowing = |names: &Names| Redactor::new(known(), names);
         let path = project.root.join(SETTINGS_FILE);
         // A program that asked for JSON gets its answer; the problem goes to stderr then.
-        let read = read_settings(&path, json && !lenient, &|| knowing(&Names::default()));
+        let redactor = || knowing(&Names::default());
+        let read = read_settings(table, &path, json && !lenient, &redactor);
         let leniency = match (lenient, &read) {
             (false, _) => Leniency::Strict,
             (true, Ok(_)) => Leniency::Unneeded,
@@ -339,7 +342,12 @@ fn relative(from: &Path, to: &Path) -> Option<PathBuf> {
     Some(up.collect::<PathBuf>().join(to.strip_prefix(common).ok()?))
 }
 
-fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Result<Settings> {
+fn read_settings(
+    table: &Table,
+    path: &Path,
+    json: bool,
+    redactor: &dyn Fn() -> Redactor,
+) -> Result<Settings> {
     let refused = |problems: &[Diagnostic], text: &str| {
         let redactor = redactor().and_assigned_in(text, &Names::default());
         ui::document_error(problems, text, json, &redactor)
@@ -348,7 +356,7 @@ fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Re
         Ok(bytes) => {
             let text = sink::utf8(SETTINGS_FILE, bytes)
                 .map_err(|found| refused(&found.problems, &found.text))?;
-            piton_formats::settings::read_settings(SETTINGS_FILE, &text)
+            read_settings_with(SETTINGS_FILE, &text, &sections(table))
                 .map_err(|problems| refused(&problems, &text))
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),

@@ -22,7 +22,7 @@ use piton_view::{RunView, Tally};
 use piton_workspace::snapshot::Rules;
 
 use self::views::{bring_up, driving};
-pub use self::views::{bring_views_back, say_words, set_views_aside, write_views};
+pub use self::views::{bring_views_back, say_words, set_views_aside, show_decision, write_views};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::environment::environment;

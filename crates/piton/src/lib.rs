@@ -74,7 +74,7 @@ fn start(table: &'static Table, cli: cli::Cli) -> Result<()> {
         let cwd = folder(cli.directory)?;
         Context::new(table, &cwd, (json, cli.yes), lenient)
     };
-    commands::dispatch(json, context, cli.command)
+    commands::dispatch(table, json, context, cli.command)
 }
 
 /// The folder that is named, or that the command was called in.

@@ -11,12 +11,12 @@ use piton_core::event::ProtocolRef;
 use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
-use piton_core::{LanePath, Plan, RunState, StepPath};
+use piton_core::{LanePath, Plan, RunState, StepPath, Timestamp};
 use piton_formats::diagnostic::code::BAD_SYNTAX;
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, sink};
 use piton_protocols::Protocol;
-use piton_protocols::protocol::{Need, Reading, Source, Unreadable};
+use piton_protocols::protocol::{Existing, Need, Reading, Source, Unreadable};
 use piton_protocols::table::{claimed, followed};
 
 use crate::cli;
@@ -101,6 +101,9 @@ impl PlanFile {
             Some(Unreadable::Refused(refusal)) => CommandError::refused(Kind::Usage, refusal),
             Some(Unreadable::Blocked(refusal)) => CommandError::refused(Kind::Blocked, refusal),
         })?;
+        for note in reading.notes.iter().filter(|note| is_news((*note).clone())) {
+            ui::say(format!("note: {note}"));
+        }
         let warnings = new_warnings(&reading.warnings);
         if !warnings.is_empty() {
             ui::diagnostics(&warnings, text, &redactor());
@@ -211,6 +214,17 @@ impl PlanFile {
     }
 }
 
+impl PlanFile {
+    /// What the files beside it tell of a run that the ledger does not know.
+    pub fn existing(&self, context: &Context, at: Timestamp) -> Existing {
+        let file = context.project.root.join(&self.path);
+        let file = file.to_string_lossy();
+        with_source(context, (&file, None), None, |source| {
+            self.reader.existing(source, &self.live, at)
+        })
+    }
+}
+
 /// A plan, and the protocol that read it; no reason where none claims it.
 pub fn reading(
     context: &Context,
@@ -218,16 +232,29 @@ pub fn reading(
     text: Option<&str>,
     how: How,
 ) -> Result<(&'static dyn Protocol, Reading), Option<Unreadable>> {
-    let source = Source {
+    with_source(context, (file, text), how.tasks, |source| {
+        let reader = how.reader.or_else(|| claimed(context.table, source)).ok_or(None)?;
+        Ok((reader, reader.read(source).map_err(Some)?))
+    })
+}
+
+/// Gives a file or folder to somebody as a protocol sees it.
+fn with_source<T>(
+    context: &Context,
+    (file, text): (&str, Option<&str>),
+    task_worktrees: Option<TaskWorktrees>,
+    take: impl FnOnce(&Source<'_>) -> T,
+) -> T {
+    let root = &context.project.root;
+    take(&Source {
         file,
+        path: &recorded_path(root, &context.cwd.join(file)),
         text,
-        read: &|name| read::text(&context.project.root.join(name), PROMPT_BYTES_MAX),
+        read: &|name| read::text(&root.join(name), PROMPT_BYTES_MAX),
         settings: &context.settings,
         git: context.project.git_dir.is_some(),
-        task_worktrees: how.tasks,
-    };
-    let reader = how.reader.or_else(|| claimed(context.table, &source)).ok_or(None)?;
-    Ok((reader, reader.read(&source).map_err(Some)?))
+        task_worktrees,
+    })
 }
 
 impl From<cli::TaskWorktrees> for TaskWorktrees {

@@ -18,7 +18,8 @@ use std::process::Command;
 use piton_core::{budget, error_codes};
 use piton_engine::resume::{self, Severity};
 use piton_formats::keys::{self, Key, Kind, Section};
-use piton_formats::{Input, Settings, read_plan, read_settings};
+use piton_formats::{Input, Settings, read_plan};
+use piton_protocols::pipeline::settings::{PIPELINE, STAGE};
 
 use pages::{all, blocks, read, region, table};
 use scratch::Scratch;
@@ -120,6 +121,13 @@ fn keys_are_those_of_the_code() {
         let wanted = table(&["key", "value", "default", "meaning"], rows);
         region(page, &format!("table: keys {name}"), &wanted);
     }
+    for (name, section) in [("pipeline", &PIPELINE), ("pipeline-stage", &STAGE)] {
+        // A stage has the keys of a step too; the page of plans has those.
+        let keys = section.keys().into_iter().filter(|key| keys::STEP.key(key.name).is_none());
+        let wanted =
+            table(&["key", "value", "default", "meaning"], keys.map(|key| key_row(section, key)));
+        region("docs/pipelines.md", &format!("table: keys {name}"), &wanted);
+    }
     // Whatever section is added must have a place above.
     assert_eq!(keys::SECTIONS.len(), 13, "a section has no table in the documentation");
 }
@@ -190,7 +198,7 @@ fn every_plan_and_every_settings_file_that_is_shown_can_be_used() {
         let place = format!("{}:{}", block.page, block.line);
         let problems = match block.marker.as_str() {
             "plan" | "file: plan.toml" => plan_problems(&block.text),
-            "settings" | "file: piton.toml" => match read_settings("piton.toml", &block.text) {
+            "settings" | "file: piton.toml" => match settings(&block.text) {
                 Ok(_) => Vec::new(),
                 Err(problems) => problems.into_iter().map(|p| p.message).collect(),
             },
@@ -204,6 +212,12 @@ fn every_plan_and_every_settings_file_that_is_shown_can_be_used() {
         seen += 1;
     }
     assert!(seen >= 5, "only {seen} blocks were found");
+}
+
+/// Settings with the sections of all protocols.
+fn settings(text: &str) -> Result<Settings, Vec<piton_formats::Diagnostic>> {
+    use piton_protocols::table::{TABLE, sections};
+    piton_formats::settings::read_settings_with("piton.toml", text, &sections(TABLE))
 }
 
 fn help(args: &[&str]) -> String {
@@ -320,6 +334,30 @@ fn the_quickstart_runs_and_is_complete() {
     let lines = rust_example::standing(&scratch.repository()).unwrap();
     assert_eq!(lines.len(), 1);
     assert!(lines[0].ends_with(": complete, 6 of 6 steps"), "{lines:?}");
+}
+
+/// The example of pipelines goes to its end as its README says, with a sign-off by tick and by command.
+#[test]
+fn the_example_of_a_pipeline_runs_and_is_complete() {
+    let scratch = Scratch::new();
+    for name in ["piton.toml", "agent.sh", "constitution.md", "specs/001-greeting/feature.spec.md"]
+    {
+        scratch.write(name, &read(&format!("examples/pipeline/{name}")));
+    }
+    scratch.sh("git add --all && git commit --quiet -m Begin");
+    let run = "piton run specs/001-greeting; echo \"exit $?\"";
+    let said = scratch.sh(run);
+    assert!(said.contains("Spec approval") && said.ends_with("exit 3\n"), "{said}");
+    scratch.sh("sed -i 's/- \\[ \\] Spec/- [x] Spec/' specs/001-greeting/.pipeline-state.md");
+    for gate in ["tasks", "refactor"] {
+        let said = scratch.sh(run);
+        assert!(said.contains("sign-off") && said.ends_with("exit 3\n"), "{said}");
+        let said = scratch.sh(&format!("piton approve {gate}"));
+        assert!(said.contains("approved gate"), "{said}");
+    }
+    let said = scratch.sh(run);
+    assert!(said.contains("is complete") && said.ends_with("exit 0\n"), "{said}");
+    assert_eq!(scratch.sh("sh greet.sh Ada"), "Hello, Ada!\n");
 }
 
 #[test]

@@ -16,6 +16,11 @@ mod errors;
 mod help;
 #[path = "snapshots/lanes.rs"]
 mod lanes;
+#[allow(dead_code, reason = "the bench of the tests of pipelines, used in part")]
+#[path = "pipeline/scene.rs"]
+mod pipeline;
+#[path = "snapshots/pipelines.rs"]
+mod pipelines;
 #[path = "snapshots/runs.rs"]
 mod runs;
 #[allow(dead_code, reason = "the bench of the tests of lanes, used in part")]

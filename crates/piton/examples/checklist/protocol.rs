@@ -15,7 +15,9 @@ use piton_formats::{Input, read_plan};
 use piton_protocols::Protocol;
 use piton_protocols::files::{Around, Edit, Files, Run, Wanted};
 use piton_protocols::format::Claim;
-use piton_protocols::protocol::{Finding, Reader, Reading, Source, Start, Starting, Unreadable};
+use piton_protocols::protocol::{
+    Effect, Finding, Reader, Reading, Source, Start, Starting, Unreadable,
+};
 
 /// The checklist protocol.
 #[derive(Debug)]
@@ -70,21 +72,23 @@ impl Protocol for Checklist {
         Start::Resume
     }
 
-    fn checks(&self, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
+    fn checks(&self, _plan: &Plan, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
         let text = read(&state.plan_path).unwrap_or_default();
         let is_done = |phase: &str| state.phase(phase).is_some_and(PhaseState::satisfies);
         let differs = items(&text).filter_map(|item| match item {
             Item::Work { phase, ticked, .. } if ticked != is_done(phase) => {
                 let words = if ticked { "ticked and not done" } else { "done and not ticked" };
-                Some(Finding { stops: ticked, message: format!("{phase} is {words}") })
+                let effect = if ticked { Effect::Stops } else { Effect::Warns };
+                let message = format!("{phase} is {words}");
+                Some(Finding { check: "boxes", effect, message })
             }
             _ => None,
         });
         differs.collect()
     }
 
-    fn inputs(&self, plan_path: &str, read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
-        let text = read(plan_path).ok()?;
+    fn inputs(&self, plan: (&str, &Plan), read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
+        let text = read(plan.0).ok()?;
         let approved = items(&text).filter_map(|item| match item {
             Item::Question { phase, ticked: true, .. } => Some(phase.to_owned()),
             _ => None,

@@ -30,7 +30,11 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
 }
 
 /// A run without a gate: which gate is meant is never guessed, however few there are.
-fn no_gate_given(store: &mut piton_engine::Store, run: &str, verb: &str) -> Result<CommandError> {
+pub fn no_gate_given(
+    store: &mut piton_engine::Store,
+    run: &str,
+    verb: &str,
+) -> Result<CommandError> {
     let row = Context::pick(store, Some(run), |_| true, "run")?;
     let state = store.load_row(row)?.state;
     let message = format!("which gate of run {run} do you want to {verb}?");

@@ -61,6 +61,7 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
         ("--seed-dirty", args.seed_dirty),
         ("--accept-plan", args.accept_plan),
         ("--accept-spec", args.accept_spec),
+        ("--accept-outputs", args.accept_outputs),
         ("--accept-gates", args.accept_gates),
     ] {
         if set {

@@ -233,7 +233,7 @@ fn take_over(
 ) -> Result<Vec<Taken>> {
     let failed = |why: String| CommandError::failed("world", why);
     let mut log = Log { state: RunState::default(), events: Vec::new() };
-    log.add(super::run::created(context, plan, &row.run_id, None))?;
+    log.add(super::run::created(context, plan, &row.run_id, None, None))?;
     let args = DriveArgs::default();
     let mut workspaces = drive::workspaces(context, &log.state, &args)
         .ok_or_else(|| failed("there is no git repository".to_owned()))?;

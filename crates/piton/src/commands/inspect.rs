@@ -1,5 +1,9 @@
 //! `piton inspect`: what a file of a protocol is and says. Reads, and changes nothing.
 
+use std::time::UNIX_EPOCH;
+
+use piton_core::Timestamp;
+use piton_protocols::format::Around;
 use piton_protocols::inspect::inspect;
 use piton_view::text;
 
@@ -19,7 +23,9 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
         CommandError::usage("unreadable-file", format!("{name}: {message}"))
             .hint("name a file that you can read")
     })?;
-    let found = inspect(context.table, &name, &bytes);
+    let modified = |path: &str| modified(context, path);
+    let around = Around { now: piton_world::now(), modified: &modified };
+    let found = inspect(context.table, &name, &bytes, around);
     if context.json {
         ui::data_json(&found.to_json());
     } else {
@@ -37,6 +43,14 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
         (Some(_), false) => Err(CommandError::silent(Kind::Failed)),
         (Some(_), true) => Ok(()),
     }
+}
+
+/// When a file was modified that the inspected one names, from the project's root or from here.
+fn modified(context: &Context, path: &str) -> Option<Timestamp> {
+    let folders = [&context.project.root, &context.cwd];
+    let found = folders.into_iter().find_map(|folder| folder.join(path).metadata().ok())?;
+    let since = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok().map(Timestamp)
 }
 
 /// The bytes of the file, or why there are none.

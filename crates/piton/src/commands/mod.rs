@@ -14,11 +14,13 @@ pub mod dry_run;
 pub mod explain;
 pub mod gc;
 pub mod import;
+pub mod init;
 pub mod inspect;
 pub mod leftovers;
 pub mod log;
 pub mod moved_bases;
 pub mod questions;
+pub mod reject;
 pub mod request;
 pub mod restore;
 pub mod resume;
@@ -32,6 +34,9 @@ pub mod show;
 pub mod skip;
 pub mod status;
 pub mod undo;
+pub mod waiting;
+
+use piton_protocols::Table;
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -39,6 +44,7 @@ use crate::error::{CommandError, Result};
 
 /// Carries out a command; the project is looked for if it needs one.
 pub fn dispatch(
+    table: &'static Table,
     json: bool,
     context: impl FnOnce() -> Result<Context>,
     command: Command,
@@ -53,7 +59,9 @@ pub fn dispatch(
         Command::Show(args) => show::run(&context()?, &args),
         Command::Checkpoint(args) => checkpoint::run(&context()?, &args),
         Command::Approve(args) => approve::run(&context()?, &args, true),
-        Command::Reject(args) => approve::run(&context()?, &args, false),
+        Command::Reject(args) => reject::run(&context()?, &args),
+        Command::Waiting => waiting::run(&context()?),
+        Command::Init(args) => init::run(&context()?, &args),
         Command::Retry(args) => retry::run(&context()?, &args),
         Command::Skip(args) => skip::run(&context()?, &args),
         Command::Abort(args) => abort::run(&context()?, &args),
@@ -66,7 +74,7 @@ pub fn dispatch(
         Command::Inspect(args) => inspect::run(&context()?, &args),
         Command::Import(args) => import::run(&context()?, &args),
         Command::Explain(args) => explain::run(json, &args),
-        Command::Schema(args) => schema::run(&args),
+        Command::Schema(args) => schema::run(table, &args),
         Command::Completions(args) => completions::run(json, &args),
         Command::Demo(args) => demo::run(&context()?, &args),
         Command::Keeper { dir, .. } => keep(&dir),

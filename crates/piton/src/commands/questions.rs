@@ -1,5 +1,7 @@
 //! What is asked when a driver has left and a person is there: open gates, failed steps.
 
+mod presented;
+
 use piton_core::RunState;
 use piton_core::event::Verdict;
 use piton_core::request::{self, Request};
@@ -21,7 +23,13 @@ pub fn questions(
     run_id: &str,
     ending: &Ending,
 ) -> Result<bool> {
-    if !context.interactive || context.json {
+    if context.json {
+        return Ok(false);
+    }
+    if ending.verdict == Verdict::Waiting {
+        presented::say(context, store, &ending.state);
+    }
+    if !context.interactive {
         return Ok(false);
     }
     // The driver caught signals, and what it leaves behind would swallow them: catch them here too,

@@ -238,7 +238,11 @@ pub fn send(
     };
     let answer = store.ask(&loaded.row.run_id, &asked);
     let (outcome, answer) = match answer.map_err(|e| refused(context, loaded, e))? {
-        Answer::Done(answer) => (Outcome::Done, answer),
+        Answer::Done(answer) => {
+            // Nobody else drives it, so nobody else would show it before the next driver comes.
+            drive::show_decision(context, store, &loaded.row.run_id)?;
+            (Outcome::Done, answer)
+        }
         Answer::Asked(id) => match wait_for_answer(store, &loaded.row.run_id, id, asked)? {
             Some(Reply::Done(answer)) => (Outcome::Done, answer),
             Some(Reply::Refused(why)) => {

@@ -4,16 +4,17 @@ mod report;
 
 use std::path::Path;
 
-use piton_core::event::{Event, StepRetried, Verdict};
+use piton_core::event::{Event, StepReset, StepRetried, Verdict};
 use piton_core::hash::Sha;
 use piton_core::refusal::Remedy;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, Plan, RunState, Status, StepPath, apply, remedy};
-use piton_engine::resume::{Accepts, Check, Difference, Severity, check};
+use piton_engine::resume::{Accepts, Check, Commands, Difference, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Drive, Gates, Leased, Store, World as _};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 use piton_protocols::files::Occasion;
+use piton_protocols::protocol::{Effect, Finding};
 use piton_view::answers::{Answer, Complete};
 use piton_world::read::protocol_file;
 
@@ -68,7 +69,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     if archived {
         super::run::refuse_beside(context, &mut store, &loaded)?;
         ui::say(format!("run {} was archived and is now continued", loaded.row.run_id));
-        drive::bring_views_back(context, &loaded.state);
+        drive::bring_views_back(context, &mut store, &loaded.state)?;
     }
     if args.drive.detach {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
@@ -225,10 +226,17 @@ fn blocked(check: &Check, run_id: &str, args: &DriveArgs) -> CommandError {
     if accept("--accept-spec", has("spec-accepted")) {
         resume.push_str(" --accept-spec");
     }
+    if accept("--accept-outputs", has("output-accepted")) {
+        resume.push_str(" --accept-outputs");
+    }
     let causes: Vec<&str> = stops().map(|difference| difference.message.as_str()).collect();
     let message = format!("cannot resume {run_id}: {}", causes.join("; "));
     let error = CommandError::new(Kind::Blocked, "resume-blocked", message);
-    stops().fold(error, |error, Difference { next, .. }| error.hint((next.next)(&resume)))
+    stops().fold(error, |error, Difference { next, step, .. }| {
+        let step = step.as_ref().map(ToString::to_string).unwrap_or_default();
+        let retry = format!("retry {run_id} {step} --again");
+        error.hint((next.next)(&Commands { resume: &resume, retry: &retry }))
+    })
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
@@ -303,7 +311,8 @@ fn compare(
     let file = file.map(|file| file.like(&recorded));
     let mut world = drive::world(context, &loaded.state);
     let who = Context::who();
-    let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
+    let (plan, spec, outputs) = (args.accept_plan, args.accept_spec, args.accept_outputs);
+    let accepts = Accepts { plan, spec, outputs, by: &who };
     let now_plan = file.as_ref().map(|f| &f.recorded);
     let mut check = check(&loaded.state, &recorded, now_plan, accepts, &mut world)?;
     drive::check_selection(&check.plan, args)?;
@@ -316,14 +325,31 @@ fn compare(
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
     let protocol = context.protocol(&loaded.state, &loaded.state.protocol.id)?;
-    for found in protocol.checks(&loaded.state, &|path| protocol_file(&root, path)) {
-        check.add(if found.stops { "protocol-refuses" } else { "protocol-warns" }, found.message);
+    let read = |path: &str| protocol_file(&root, path);
+    for found in protocol.checks(&check.plan, &loaded.state, &read) {
+        take_finding(&mut check, found);
     }
     let open = file.as_ref().map(|file| file.open_gates.clone());
     let (ticks, gates) =
         ticks::check(protocol, &root, (&check.plan, open), &loaded.state, args.accept_gates);
     let live = file.map_or(recorded, |f| f.live);
     Ok(Compared { check, live, gates, ticks })
+}
+
+/// Adds what a check of the protocol found.
+fn take_finding(check: &mut Check, found: Finding) {
+    let Finding { check: name, effect, message } = found;
+    let message = format!("{name}: {message}");
+    match effect {
+        Effect::Holds => check.holds.push(message),
+        Effect::Warns => check.add("protocol-warns", message),
+        Effect::Stops => check.add("protocol-refuses", message),
+        Effect::RunsAgain(step) => {
+            let reason = message.clone();
+            check.add_about("protocol-reruns", message, Some(step.clone()));
+            check.events.push(Event::StepReset(StepReset { step, reason }));
+        }
+    }
 }
 
 /// Names what is in flight, from the outside: nothing is touched yet.

@@ -1,6 +1,8 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
 mod aside;
+mod existing;
+mod features;
 mod next_phase;
 mod phases;
 
@@ -49,7 +51,10 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         return Err(CommandError::usage("usage", "--to requires --rollback"));
     }
     if args.plan.is_none() && !args.fresh && !args.rollback {
-        args.plan = plan_here(context)?;
+        args.plan = match features::choose(context)? {
+            Some(feature) => Some(feature),
+            None => plan_here(context)?,
+        };
     }
     let Some(path) = &args.plan else {
         if args.fresh {
@@ -97,7 +102,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
             }
-            aside = Some(row);
+            aside = Some(row).filter(unfinished);
         }
         Some(row) if unfinished(&row) && args.fresh => aside = Some(row),
         None if args.resume => {
@@ -159,14 +164,26 @@ fn wants_resume(
     plan: &PlanFile,
 ) -> Result<bool> {
     let complete = row.status == Status::Complete.as_str();
-    if args.resume || args.drive.takeover || complete || args.drive.dry_run || context.yes {
+    if args.resume || args.drive.takeover {
+        return Ok(true);
+    }
+    let earlier = store.load(&row.run_id)?.state;
+    let start = plan.reader.start(&plan.live, &earlier);
+    // Its driver died before it recorded the end, and its files do not show it yet.
+    let is_unended = earlier.is_over() && earlier.ended.is_none() && !complete;
+    if let Start::Fresh(why) = &start
+        && !is_unended
+    {
+        ui::say(format!("{}: {why}, so a new run starts", plan.path));
+        return Ok(false);
+    }
+    if complete || args.drive.dry_run || context.yes {
         return Ok(true);
     }
     if Context::driver_lives(row) {
         return Err(driven(row));
     }
-    let earlier = store.load(&row.run_id)?.state;
-    if plan.reader.start(&plan.live, &earlier) == Start::Resume {
+    if start == Start::Resume || matches!(start, Start::Fresh(_)) {
         return Ok(true);
     }
     if !context.can_ask() {
@@ -229,7 +246,7 @@ fn check_name(name: &str) -> Result<()> {
 pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
     let state = RunState {
         run_id: Some(RunId(String::new())),
-        phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None))])
+        phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None, None))])
             .map(|s| s.phases)
             .unwrap_or_default(),
         protocol: plan.protocol.clone(),
@@ -242,8 +259,15 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
 }
 
 /// The event that creates a run.
-pub fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
+pub fn created(
+    context: &Context,
+    plan: &PlanFile,
+    run_id: &str,
+    spec: Option<FileHash>,
+    previous: Option<String>,
+) -> Event {
     Event::RunCreated(Box::new(RunCreated {
+        previous,
         run_id: RunId(run_id.to_owned()),
         protocol: plan.protocol.clone(),
         plan_path: plan.path.clone(),
@@ -282,8 +306,21 @@ fn start(
     aside: Option<&RunRow>,
 ) -> Result<()> {
     let spec = see_spec(context, plan)?;
+    let known = existing::look(context, plan, args, aside)?;
     let (row, lease) = create_alone(context, store, plan, args, newest, aside)?;
-    let event = created(context, plan, &row.run_id, spec);
+    let mut known = existing::set_aside(context, plan, known)?;
+    if let Some(failed) = aside.filter(|row| row.status == Status::Failed.as_str()) {
+        let at = store.load(&failed.run_id)?.state.last_at;
+        known.previous = plan.reader.aside(&plan.live, at).into_iter().next().map(|(_, to)| to);
+    }
+    let spec = known.spec.or(spec);
+    let event = created(context, plan, &row.run_id, spec, known.previous);
+    if !known.events.is_empty() {
+        let events: Vec<Event> = std::iter::once(event).chain(known.events).collect();
+        existing::record(store, &row, &lease, &events)?;
+        let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
+        return resume::run(context, again);
+    }
     let state = RunState::default();
     let loaded = Loaded { row: row.clone(), state, seq: 0 };
     if args.drive.detach {
@@ -342,7 +379,7 @@ pub fn begin(
     let run_id = loaded.row.run_id.clone();
     let plan = plan_of_unbegun(context, &loaded)?;
     store.keep_plan(&plan.recorded)?;
-    let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
+    let created = created(context, &plan, &run_id, see_spec(context, &plan)?, None);
     first_drive(context, plan, created, loaded, lease, args)
 }
 

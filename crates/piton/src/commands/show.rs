@@ -1,7 +1,10 @@
 //! `piton show`: a run, or one phase, lane, step or checkpoint of it, with its history.
 
+use piton_core::plan::Work;
 use piton_core::{LanePath, StepPath, remedy};
+use piton_engine::world::Attempt;
 use piton_engine::{Loaded, Store};
+use piton_formats::plan::PROMPT_BYTES_MAX;
 use piton_view::{show, tree};
 use piton_workspace::{refs, snapshot};
 
@@ -11,6 +14,7 @@ use crate::cli::ShowArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
+use piton_world::{prompt_file, read};
 
 /// What is to be shown of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,9 @@ enum Part {
 pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
     let mut store = context.read_store()?;
     let (loaded, part) = find(&mut store, args.what.as_deref(), args.lane.as_deref())?;
+    if args.prompt {
+        return prompt(context, &mut store, &loaded, &part, args.attempt);
+    }
     match &part {
         Part::Run => full_run(context, &mut store, &loaded),
         Part::Checkpoint(name) => {
@@ -164,6 +171,49 @@ fn checkpoint(
     });
     let view = show::PointView::new(run, name, remark, snapshots.collect());
     ui::show(context.json, &view, || view.render(ui::place()));
+    Ok(())
+}
+
+/// The prompt of a step: as it was sent, or its template.
+fn prompt(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    part: &Part,
+    attempt: Option<u32>,
+) -> Result<()> {
+    let steps = loaded.state.steps().map(|(path, _)| path);
+    let of_part = steps.filter(|path| match part {
+        Part::Step(step) => path == step,
+        Part::Lane(lane) => path.lane() == *lane,
+        Part::Phase(phase) => path.phase == *phase,
+        _ => false,
+    });
+    let plan = store.plan(&loaded.state)?;
+    let template = |path: &StepPath| match &plan.step(path)?.work {
+        Work::Prompt { prompt, .. } => Some(prompt.clone()),
+        _ => None,
+    };
+    let found: Vec<(StepPath, String)> =
+        of_part.filter_map(|path| template(&path).map(|text| (path, text))).collect();
+    let run_id = &loaded.row.run_id;
+    let [(step, template)] = &found[..] else {
+        let message = "`--prompt` needs a step with a prompt";
+        return Err(CommandError::usage("no-step", message)
+            .hint(remedy![Words "name one: ", Piton "show {run_id}/PHASE/LANE/STEP --prompt"]));
+    };
+    let last = loaded.state.step(step).map_or(0, |s| s.attempts);
+    let number = attempt.unwrap_or(last);
+    let file = prompt_file(&context.run_dir(run_id), &Attempt { step: step.clone(), number });
+    let sent = read::text(&file, PROMPT_BYTES_MAX).ok();
+    if attempt.is_some() && sent.is_none() {
+        let message = format!("no prompt of attempt {number} of {step} is kept");
+        return Err(CommandError::usage("no-step", message));
+    }
+    let is_sent = sent.is_some();
+    let text = sent.unwrap_or_else(|| template.clone());
+    let attempt = is_sent.then_some(number);
+    ui::show(context.json, &show::Prompt { step, attempt, prompt: &text }, || text.clone());
     Ok(())
 }
 

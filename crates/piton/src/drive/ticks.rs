@@ -12,7 +12,7 @@ use piton_core::event::{Event, TicksSeen};
 use piton_core::lane::Stage;
 use piton_core::request::{self, Request};
 use piton_core::state::LaneState;
-use piton_core::{LanePath, Plan, RunState};
+use piton_core::{GateRef, LanePath, Plan, RunState};
 use piton_engine::Gates;
 use piton_protocols::Protocol;
 use piton_workspace::history;
@@ -32,7 +32,7 @@ pub fn check(
 ) -> (Vec<Event>, Gates) {
     // Of a file that is gone, those that did not count before.
     let open = open.unwrap_or_else(|| waiting(plan, |gate| !state.ticks.contains(gate)));
-    let inputs = protocol.inputs(&state.plan_path, &|path| protocol_file(root, path));
+    let inputs = protocol.inputs((&state.plan_path, plan), &|path| protocol_file(root, path));
     let Some((ticked, document)) = inputs else {
         return (Vec::new(), Gates { open, ..Gates::default() });
     };
@@ -40,7 +40,7 @@ pub fn check(
     let is_doubted = |gate: &&String| {
         // A driver that died could not say what was ticked before.
         let at_work = state.driven || state.doubted.contains(*gate);
-        !accepts && (at_work || through_lane(protocol, root, state, gate).is_some())
+        !accepts && (at_work || through_lane(protocol, root, (plan, state), gate).is_some())
     };
     let (doubted, count): (Vec<&String>, Vec<&String>) = new.partition(is_doubted);
     let mut events = Vec::new();
@@ -65,7 +65,9 @@ pub fn check(
         events.push(Event::TicksSeen(Box::new(seen)));
         events.extend(decided);
     }
-    for (gate, _) in request::gates(state).iter().filter(|(gate, _)| doubted.contains(&&gate.0)) {
+    let is_doubted =
+        |gate: &&(GateRef, String)| doubted.iter().any(|d| request::is_called(gate, d));
+    for (gate, _) in request::gates(state).iter().filter(is_doubted) {
         ui::say(format!(
             "note: {gate} was ticked while steps may have been at work, which approves nothing; see \
              that it is right, then approve it, or resume with `--accept-gates`"
@@ -94,7 +96,7 @@ fn waiting(plan: &Plan, is_meant: impl Fn(&String) -> bool) -> BTreeMap<LanePath
 fn through_lane(
     protocol: &dyn Protocol,
     root: &Path,
-    state: &RunState,
+    (plan, state): (&Plan, &RunState),
     gate: &str,
 ) -> Option<LanePath> {
     let closed = |commit: &str| {
@@ -102,7 +104,7 @@ fn through_lane(
             let bytes = history::file(root, format!("{commit}:./{path}").as_bytes());
             Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
         };
-        let ticked = protocol.inputs(&state.plan_path, &show);
+        let ticked = protocol.inputs((&state.plan_path, plan), &show);
         ticked.is_some_and(|(boxes, _)| boxes.iter().any(|closed| closed == gate))
     };
     let brings = |lane: &LaneState| {

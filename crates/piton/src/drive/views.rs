@@ -72,6 +72,18 @@ pub fn write_views(
     }
 }
 
+/// Brings the files of a run up to date after a decision that was recorded without a driver. One that
+/// came since writes them itself.
+pub fn show_decision(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
+    let loaded = store.load(run_id)?;
+    let Some(mut writer) = writer(context, &loaded.state) else { return Ok(()) };
+    let plan = store.plan(&loaded.state)?;
+    if Context::driver_lives(&loaded.row) || writer.take_over(loaded.row.epoch).is_err() {
+        return Ok(());
+    }
+    bring_up(store, &loaded, &plan, &mut writer)
+}
+
 /// Renames the files of a run that was archived, so that its successor's are not taken for them.
 pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
     let loaded = store.load(run_id)?;
@@ -86,11 +98,12 @@ pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Re
 }
 
 /// Gives the files of an archived run that goes on their names back.
-pub fn bring_views_back(context: &Context, state: &RunState) {
-    let writer = writer(context, state);
-    if let Some(Err(error)) = writer.map(|writer| writer.bring_back(state)) {
+pub fn bring_views_back(context: &Context, store: &mut Store, state: &RunState) -> Result<()> {
+    let Some(writer) = writer(context, state) else { return Ok(()) };
+    if let Err(error) = writer.bring_back(&store.plan(state)?, state) {
         ui::say(format!("warning: the protocol files were not renamed: {error}"));
     }
+    Ok(())
 }
 
 /// Brings the files up to what the ledger says; a driver that died may have left them behind.

@@ -16,6 +16,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::common::{PITON, Project, Signal, hear_signals, kill, wait_until};
+use super::pipeline::Feature;
 use super::scene::Scene;
 
 /// The size of the terminal.
@@ -99,6 +100,12 @@ impl Screen {
     pub fn with_lanes(scene: impl FnOnce() -> Scene) -> Self {
         short_paths();
         Self::of(scene().project)
+    }
+
+    /// A feature that goes through a pipeline.
+    pub fn with_feature(feature: impl FnOnce() -> Feature) -> Self {
+        short_paths();
+        Self::of(feature().project)
     }
 
     fn of(project: Project) -> Self {

@@ -310,7 +310,7 @@ impl Import<'_> {
         done.map(|s| {
             let step = piton_core::StepPath::new(&self.path.phase, &self.path.lane, &s.id);
             let (tree, definition) = (String::new(), Some(s.definition()));
-            Event::StepProven(StepProven { step, tree, definition })
+            Event::StepProven(StepProven { step, tree, definition, artifacts: Vec::new() })
         })
         .collect()
     }

@@ -6,8 +6,13 @@ use piton_formats::plan_diff::{ChangeKind, FieldChange};
 use piton_view::resume::Resume;
 use piton_view::{RunView, Seen};
 
+use piton_workspace::history;
+
 use crate::context::Context;
 use crate::ui;
+
+/// Most lines of a changed spec that are shown: about two screens.
+const SPEC_LINES_MAX: usize = 80;
 
 /// What differs from the record, before anything runs; people read it.
 pub(super) fn report<'a>(
@@ -18,12 +23,33 @@ pub(super) fn report<'a>(
 ) -> Resume<'a> {
     let seen = Seen { rerun: &check.reruns, ..Context::seen(loaded) };
     let view = RunView::new(&loaded.state, seen);
-    let resume = Resume::new(view, &check.differences, plan_changes(context, check));
+    let spec = spec_changes(context, loaded, check);
+    let resume = Resume::new(view, check, plan_changes(context, check), spec);
     let words = resume.render(dry);
     if !context.json && !words.is_empty() {
         ui::say_as_is(words.trim_end());
     }
     resume
+}
+
+/// How a changed spec differs from the last snapshot of it, if there is one.
+fn spec_changes(context: &Context, loaded: &Loaded, check: &Check) -> String {
+    let changed = ["spec-changed", "spec-accepted"];
+    let is_changed = check.differences.iter().any(|found| changed.contains(&found.name));
+    let snapshots = loaded.state.lanes().filter_map(|(_, lane)| {
+        let work = lane.work.as_ref()?;
+        Some((work.records.iter().map(|r| r.at).max(), work.latest.snapshot.clone()?))
+    });
+    let newest = snapshots.max_by_key(|(at, _)| *at).filter(|_| is_changed);
+    let Some(((_, snapshot), spec)) = newest.zip(loaded.state.spec.as_ref()) else {
+        return String::new();
+    };
+    let old = format!("{snapshot}:tree/{}", spec.path);
+    let diff = history::diff(&context.project.root, &old, &spec.path, false).unwrap_or_default();
+    // What git says of the two before the first lines is about names.
+    let lines = diff.lines().skip_while(|line| !line.starts_with("@@"));
+    let text = lines.take(SPEC_LINES_MAX).collect::<Vec<_>>().join("\n");
+    context.redactor.redact(&text).into_owned()
 }
 
 /// What changed in the plan, a line each: steps first, then gates, limits and order.

@@ -1,0 +1,88 @@
+//! What the files beside a plan tell of a run that the ledger does not know: a run of another tool is
+//! taken over in the middle, one that is over gives its place to a new one.
+
+use piton_core::event::FileHash;
+use piton_core::{Event, RunState};
+use piton_engine::Store;
+use piton_engine::store::Commit;
+use piton_ledger::{Lease, RunRow};
+use piton_protocols::protocol::{Existing, Midway};
+use piton_world::views::rename;
+
+use crate::cli::RunArgs;
+use crate::context::{Context, now};
+use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::PlanFile;
+use crate::ui;
+
+/// What a new run begins with.
+#[derive(Default)]
+pub struct Known {
+    /// The spec as another tool recorded it.
+    pub spec: Option<FileHash>,
+    /// What another tool did of it.
+    pub events: Vec<Event>,
+    /// The record of the run that it starts over.
+    pub previous: Option<String>,
+    /// The files that get other names first.
+    renames: Vec<(String, String)>,
+}
+
+/// Looks at the files of a plan; a run that is about to be set aside takes its own with it.
+pub fn look(
+    context: &Context,
+    plan: &PlanFile,
+    args: &RunArgs,
+    aside: Option<&RunRow>,
+) -> Result<Known> {
+    if aside.is_some() {
+        return Ok(Known::default());
+    }
+    let at = now();
+    let renames = plan.reader.aside(&plan.live, at);
+    match plan.existing(context, at) {
+        Existing::Nothing => Ok(Known::default()),
+        _ if args.fresh => Ok(Known { renames, ..Known::default() }),
+        Existing::Over { previous, said } => {
+            ui::say(said);
+            Ok(Known { previous, renames, ..Known::default() })
+        }
+        Existing::Unclear(refusal) => Err(CommandError::refused(Kind::Waiting, refusal)),
+        Existing::Midway(Midway { events, spec, said }) => {
+            said.into_iter().for_each(ui::say);
+            let path = plan.recorded.spec.clone();
+            let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
+            Ok(Known { spec, events, ..Known::default() })
+        }
+    }
+}
+
+/// Gives files that a new run takes the place of their other names.
+pub fn set_aside(context: &Context, plan: &PlanFile, mut known: Known) -> Result<Known> {
+    for (from, to) in std::mem::take(&mut known.renames) {
+        rename(&context.project.root, &from, &to).map_err(|error| {
+            CommandError::failed("world", format!("{from} could not be renamed: {error}"))
+                .hint(format!("rename it yourself, then run {} again", plan.path))
+        })?;
+    }
+    Ok(known)
+}
+
+/// Records what a run begins with; somebody else drives it then.
+pub fn record(store: &mut Store, row: &RunRow, lease: &Lease, events: &[Event]) -> Result<()> {
+    let (mut state, at) = (RunState::default(), now());
+    for event in events {
+        piton_core::apply(&mut state, at, event)?;
+    }
+    store.append(&Commit {
+        row,
+        epoch: lease.epoch,
+        expected_seq: 0,
+        at,
+        events,
+        state: &state,
+        answered: &[],
+        release: true,
+    })?;
+    Ok(())
+}
