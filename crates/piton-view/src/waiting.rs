@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(items[0].next, "piton approve r-1 P2");
         let text = list(&items, Timestamp(62_000));
         assert!(
-            text.contains("r-1: gate P2, for 1m: Spec approval\n  piton approve r-1 P2\n"),
+            text.contains("r-1: gate P2, for 1m 00s: Spec approval\n  piton approve r-1 P2\n"),
             "{text}"
         );
         assert!(text.contains("piton resume r-1 --accept-spec"), "{text}");

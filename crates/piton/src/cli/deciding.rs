@@ -1,0 +1,46 @@
+//! The arguments of commands that begin a plan and decide about its gates.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// The kind of plan: `pipeline`.
+    pub kind: String,
+    /// What it is called.
+    pub name: Option<String>,
+    /// Print what would be made, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Arguments of `reject`.
+#[derive(Debug, Args)]
+pub struct RejectArgs {
+    /// What is rejected.
+    #[command(flatten)]
+    pub gate: GateArgs,
+    /// Ask for changes: the work before the gate runs again with your comments.
+    #[arg(long)]
+    pub changes: bool,
+    /// A file with comments for `--changes`; lines `PATH:LINE: TEXT` are about a place.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Arguments of `approve` and `reject`.
+#[derive(Debug, Args)]
+pub struct GateArgs {
+    /// The run, or the gate if you do not name a run.
+    pub run_or_gate: String,
+    /// The gate, by its place (PHASE or PHASE/LANE) or its text.
+    pub gate: Option<String>,
+    /// A message to record.
+    #[arg(short, long, default_value = "")]
+    pub message: String,
+    /// Only record the decision; do not continue the run.
+    #[arg(long)]
+    pub no_resume: bool,
+}
