@@ -1,8 +1,9 @@
 //! Which branch is a lane's, and where the lane started: small records below `refs/piton/`.
 //!
-//! A branch without a record is never ours. Where the branch has the name that lanes usually have, the
-//! record is the commit the lane started from: nothing else has to be written. Where it has not, the
-//! record is a blob with both, and another ref keeps that commit alive.
+//! A branch without a record is never ours. A record is a blob with both, and another ref keeps that
+//! commit alive. For the most frequent form of a name there is a short record: the commit the lane
+//! started from, and nothing else has to be written. Any name can be recorded; which names there are is
+//! up to the protocols.
 
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub(crate) fn lane_name(lane: &str) -> String {
     component(&lane.replace('/', "%"))
 }
 
-/// How the usual branch of a lane begins; its path follows.
+/// How a branch begins that a short record stands for; the path of the lane follows.
 const USUAL: &str = "lane/";
 
 /// How a commit begins; no branch has a space in its name.
