@@ -41,7 +41,13 @@ impl<'de> Deserializer<'de> for Body {
             }
             Value::Object(map) => visitor
                 .visit_map(MapDeserializer::new(map.into_iter().map(|(key, v)| (key, Body(v))))),
-            plain => plain.deserialize_any(visitor).map_err(Wrong::custom),
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(value), _) => visitor.visit_u64(value),
+                (None, Some(value)) => visitor.visit_i64(value),
+                (None, None) => visitor.visit_f64(number.as_f64().unwrap_or_default()),
+            },
         }
     }
 
