@@ -14,6 +14,7 @@ use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
+pub use crate::replan_state::Replans;
 use crate::status::Status;
 pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
@@ -96,6 +97,9 @@ pub struct RunState {
     pub rewinding: Option<Box<RewindIntended>>,
     /// What can be undone, the newest last.
     pub undo: Vec<Undoable>,
+    /// Its replans: how many each phase has had, and what asks for another.
+    #[serde(skip_serializing_if = "Replans::is_empty")]
+    pub replans: Replans,
 }
 
 /// What a run used of its budgets.

@@ -190,6 +190,7 @@ fn after(at: Timestamp, next: Next, place: &Place) -> String {
         Next::Wait { until: point } => format!("; continues {}", until(point)),
         Next::Fail => String::new(),
         Next::Escalate => "; it failed alike too often, so a person is asked".to_owned(),
+        Next::Replan { .. } => "; its phase is to be replanned".to_owned(),
     }
 }
 

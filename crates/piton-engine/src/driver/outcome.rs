@@ -361,6 +361,7 @@ impl Driver<'_> {
             changed_by_tests,
             command: command.map(|c| self.redact(&c)),
             retries_max,
+            drifted: Vec::new(),
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.files.recheck_inputs |= redone;

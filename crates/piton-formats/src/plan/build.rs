@@ -123,6 +123,7 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         phases: Vec::new(),
         record: None,
         task_worktrees: TaskWorktrees::Off,
+        replan: None,
     };
     Draft { plan, phases }
 }
@@ -174,6 +175,8 @@ impl Builder<'_, '_> {
             after: Vec::new(),
             gate: node.text("gate", self.sink).map(|gate| gate.value),
             lanes: Vec::new(),
+            complexity: None,
+            tasks: 0,
         };
         PhaseDraft { phase, id, needs: node.texts("needs", self.sink), lanes }
     }
@@ -336,6 +339,7 @@ pub fn bare_step(id: String, work: Work, defaults: &Defaults, step_time: Millis)
         inputs: Vec::new(),
         artifacts: Vec::new(),
         writes: None,
+        scope: None,
         escalation: None,
         retries: defaults.retries.unwrap_or(0),
         backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
