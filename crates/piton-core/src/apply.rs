@@ -170,9 +170,11 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
 fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
     let step = |phase: &str, lane: &str, step: &ShapeStep| {
         let (id, role) = (step.id.clone(), step.role);
-        let known = old.step(&StepPath::new(phase, lane, &id)).cloned();
-        let escalation = step.escalation.clone();
-        StepState { id, role, escalation, ..known.unwrap_or_default() }
+        let path = StepPath::new(phase, lane, &id);
+        let attempts = old.gone.get(&path).copied().unwrap_or_default();
+        let known = old.step(&path).cloned();
+        let known = known.unwrap_or_else(|| StepState { attempts, ..StepState::default() });
+        StepState { id, role, escalation: step.escalation.clone(), ..known }
     };
     shape
         .phases

@@ -5,6 +5,7 @@
 //! piece of code.
 
 mod refused;
+mod replans;
 
 use std::collections::BTreeSet;
 
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::approval;
 use crate::decide::dependents;
 use crate::event::{
-    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, Review, RunAborted,
-    RunArchived, StepReset, StepRetried, StepSkipped,
+    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, ReplanWanted, Review,
+    RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
@@ -77,6 +78,20 @@ pub enum Request {
     /// Set the run aside.
     #[serde(rename = "archive")]
     Archive,
+    /// Plan a phase again.
+    #[serde(rename = "replan")]
+    Replan {
+        /// Which phase.
+        phase: String,
+        /// Why.
+        reason: String,
+        /// The step that asks, where it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<StepPath>,
+        /// Whether the limits do not count, because a person says so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        force: bool,
+    },
     /// Record a checkpoint.
     #[serde(rename = "checkpoint")]
     Checkpoint {
@@ -161,6 +176,11 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             message: message.clone(),
             cancel: *cancel,
         })]),
+        Request::Replan { phase, reason, step, force } => {
+            let (step, by) = (step.clone(), by.to_owned());
+            let (phase, reason, force) = (phase.clone(), reason.clone(), *force);
+            replans::wanted(state, ReplanWanted { phase, reason, by, step, force })
+        }
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
         Request::Checkpoint { message, head, snapshots } => {
             let count = state.checkpoints.last().map_or(0, |c| number_of(&c.name)) + 1;
@@ -201,6 +221,7 @@ pub fn gates(state: &RunState) -> Vec<(GateRef, String)> {
             found.extend(lane.steps.iter().filter_map(asks));
         }
     }
+    found.extend(replans::gates(state));
     found
 }
 

@@ -12,6 +12,7 @@ use piton_core::{Millis, Status, StepPath};
 
 use crate::lane::Blocked;
 use crate::layout::{Layout, STRONG, style_of};
+use crate::replan;
 use crate::row::{HANG, Rank, Row};
 use crate::run::{Lane, Phase, RunView, Step};
 use crate::text::{count, sanitize, wrap};
@@ -123,6 +124,9 @@ pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
     }
     if let Some(last) = view.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(last.name), sanitize(last.message)));
+    }
+    for words in replan::lines(state) {
+        line("replan", &words);
     }
     for task in &view.fix_tasks {
         line("fix", &sanitize(&task.words()));

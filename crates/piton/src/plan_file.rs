@@ -25,7 +25,10 @@ use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_world::read;
 
+mod again;
 mod asking;
+
+pub use again::{before_replan, files};
 
 /// Longest part of a run's name that comes from its plan: the time and a number follow.
 const NAME_CHARS_MAX: usize = 40;

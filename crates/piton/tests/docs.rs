@@ -165,6 +165,7 @@ fn value(kind: Kind) -> String {
         Kind::Duration => "duration",
         Kind::Size => "size",
         Kind::Money => "dollars",
+        Kind::Decimal => "number",
         Kind::Count(min, _) => return format!("whole number from {min}"),
         Kind::Env => "table of strings",
         Kind::Choice(choices) => {

@@ -17,7 +17,12 @@ use crate::time::Timestamp;
 
 /// A plan takes effect; what is known of steps with the same path stays.
 pub(super) fn put_plan(state: &mut RunState, (hash, title): (&Sha, &str), shape: &Shape) {
+    let tried: Vec<(StepPath, u32)> =
+        state.steps().filter(|(_, s)| s.attempts > 0).map(|(p, s)| (p, s.attempts)).collect();
     state.phases = phases_of(shape, state);
+    let gone = tried.into_iter().filter(|(path, _)| state.step(path).is_none());
+    let gone: Vec<_> = gone.collect();
+    state.gone.extend(gone);
     state.plan_hash = Some(hash.clone());
     title.clone_into(&mut state.title);
     // A gate with other words is another question: a yes to the old one does not answer it.
