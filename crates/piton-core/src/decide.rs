@@ -288,6 +288,8 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
         return;
     };
     match step.progress {
+        // Another plan may let it succeed, or a person is asked about that.
+        Progress::Failed if survey.replans.is_held(&view.phase.id) => {}
         Progress::Failed => survey.failed |= view.selected,
         Progress::Escalated => {
             let gate = GateRef(format!("{}/{}/{}", view.phase.id, lane.id, step.id));

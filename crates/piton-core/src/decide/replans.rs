@@ -36,6 +36,11 @@ impl Found {
         phase.needs.iter().chain(&phase.after).any(|id| self.held.contains(id))
     }
 
+    /// Whether a phase waits for another plan, or for a person.
+    pub(super) fn is_held(&self, phase: &str) -> bool {
+        self.held.iter().any(|id| id == phase)
+    }
+
     /// What to do, where the run does not end and nothing is at work.
     pub(super) fn actions(&self, ends: bool, is_idle: bool) -> Vec<Action> {
         let refused = self.refused.iter().cloned().map(Box::new).map(Action::RefuseReplan);
