@@ -159,7 +159,13 @@ impl Tree<'_> {
         if phase.driven_ms.0 + more.0 > 0 {
             let _ = write!(text, ", {}", Millis(phase.driven_ms.0 + more.0));
         }
+        let replan = self.view.state.replans.under_way.as_ref();
+        let replan = replan.map(|u| &u.begun).filter(|begun| begun.phase == phase.id);
+        if let Some(begun) = replan {
+            let _ = write!(text, ", replan {} is under way", begun.number);
+        }
         let rank = match status {
+            _ if replan.is_some() => Rank::Phase,
             Status::Complete | Status::Skipped => Rank::PhaseOver,
             Status::Pending | Status::Waiting | Status::Blocked => Rank::PhasePending,
             _ => Rank::Phase,
