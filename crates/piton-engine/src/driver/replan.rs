@@ -197,11 +197,14 @@ impl Driver<'_> {
     /// A replan failed: the plan is as it was.
     pub(super) fn replan_failed(&mut self, error: String, ended: Option<&Ended>) -> Result<()> {
         let redactor = &self.options.redactor;
-        let mut lines = match ended {
+        let known = redactor.names();
+        let under_way = self.state.replans.under_way.as_ref();
+        // What a secret may be in that is not known here is not copied.
+        let can_tell = under_way.is_some_and(|u| u.begun.secrets.iter().all(|s| known.contains(s)));
+        let lines = match ended.filter(|_| can_tell) {
             Some(ended) => self.world.tail(ended, LINES_PASSED_ON, redactor),
             None => Vec::new(),
         };
-        lines.truncate(LINES_PASSED_ON);
         let error = self.redact(&error);
         self.put_back(Came { outcome: ReplanOutcome::Failed { error, lines }, ended })
     }

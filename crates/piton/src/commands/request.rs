@@ -355,6 +355,8 @@ fn concerns(event: &Event, target: Target<'_>) -> bool {
                 | Event::RunAborted(_)
                 | Event::RunArchived(_)
                 | Event::DriverAttached(_)
+                | Event::ReplanWanted(_)
+                | Event::ReplanEnded(_)
         ),
     }
 }
