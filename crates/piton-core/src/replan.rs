@@ -135,7 +135,7 @@ fn repeats(state: &RunState, phase: &PhaseState, due: &Due) -> Option<Equal> {
         && last.trigger == Some(due.trigger)
         && last.signature == due.signature;
     same.then(|| Equal {
-        this: format!("\"{}\"", due.reason),
+        this: "what asks for it now".to_owned(),
         that: format!("what asked for replan {}, which changed nothing", last.number),
     })
 }

@@ -163,7 +163,7 @@ impl PhaseChanged {
     }
 }
 
-/// Two plans or failures that are equal, in words: why a replan would go round in circles.
+/// Two plans or failures that are equal, in words: why a replan would be a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equal {
     /// The later one.
@@ -232,7 +232,7 @@ impl std::fmt::Display for NoReplan {
         match self {
             Self::Limit { count } => write!(f, "the phase was already replanned {count} times"),
             Self::RunLimit { count } => write!(f, "the run was already replanned {count} times"),
-            Self::Loop { equal } => write!(f, "it would go round in circles: {equal}"),
+            Self::Loop { equal } => write!(f, "it would be a loop: {equal}"),
             Self::NoCommand => f.write_str("no replan command is configured"),
             Self::Failed { error } => write!(f, "the replan failed: {error}"),
             Self::Undone => f.write_str("the last replan was undone"),

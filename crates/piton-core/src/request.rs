@@ -6,6 +6,7 @@
 
 mod refused;
 mod replans;
+mod reply;
 
 use std::collections::BTreeSet;
 
@@ -21,11 +22,11 @@ use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
 use crate::lane::Role;
 use crate::plan::Plan;
-use crate::refusal::Refusal;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
 pub use refused::Refused;
+pub use reply::Reply;
 
 /// A request to a run from outside of its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,34 +104,6 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         snapshots: Vec<(Option<crate::id::LanePath>, crate::lane::SnapshotRef)>,
     },
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reply {
-    /// It was carried out, in words.
-    Done(String),
-    /// It was not.
-    Refused(Refusal),
-}
-
-impl Reply {
-    /// A reply from the inbox; text that is not one says what was done.
-    pub fn from_inbox(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_else(|_| Self::Done(text.to_owned()))
-    }
-
-    /// The reply as the inbox keeps it.
-    pub fn to_inbox(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-}
-
-impl From<Result<String, Refusal>> for Reply {
-    fn from(done: Result<String, Refusal>) -> Self {
-        done.map_or_else(Self::Refused, Self::Done)
-    }
 }
 
 impl Request {

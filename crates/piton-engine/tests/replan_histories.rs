@@ -23,7 +23,7 @@ const ONE_OF: u64 = 10;
 /// Parts of them.
 const PARTS: u64 = 4;
 /// Plans that replans of one history write.
-const PLANS: u64 = 5;
+const PLANS: usize = 5;
 /// Drivers and people after which a history counts as endless. Each round but the last decides about a
 /// question or uses up a force, and questions are as many as phases and triggers.
 const ROUNDS_MAX: usize = 40;
@@ -43,6 +43,10 @@ impl Dice {
 
     fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
+    }
+
+    fn place(&mut self, sides: usize) -> usize {
+        usize::try_from(self.roll(sides as u64)).unwrap_or_default()
     }
 
     fn small(&mut self, sides: u64) -> u32 {
@@ -68,7 +72,7 @@ fn step(dice: &mut Dice, id: &str) -> Step {
 
 fn phase(dice: &mut Dice, id: &str) -> Phase {
     let ids = ["a", "b", "c"];
-    let steps = ids.iter().take(1 + dice.roll(3) as usize).map(|id| step(dice, id)).collect();
+    let steps = ids.iter().take(1 + dice.place(3)).map(|id| step(dice, id)).collect();
     let mut phase = plans::phase(id, vec![plans::lane("main", steps)]);
     phase.complexity = dice.one_in(4).then(|| Complexity::whole(dice.small(12)));
     phase.tasks = if dice.one_in(4) { dice.small(14) } else { 0 };
@@ -77,22 +81,21 @@ fn phase(dice: &mut Dice, id: &str) -> Phase {
 
 fn plan(dice: &mut Dice, rules: &ReplanRules) -> Plan {
     let ids = ["P0", "P1", "P2"];
-    let phases: Vec<Phase> =
-        ids.iter().take(1 + dice.roll(3) as usize).map(|id| phase(dice, id)).collect();
+    let phases: Vec<Phase> = ids.iter().take(1 + dice.place(3)).map(|id| phase(dice, id)).collect();
     Plan { replan: Some(rules.clone()), ..plans::plan(phases) }
 }
 
 /// A plan that another one became: mostly it keeps what comes first.
 fn revised(dice: &mut Dice, before: &Plan, rules: &ReplanRules) -> Plan {
     let mut new = plan(dice, rules);
-    let kept = usize::try_from(dice.roll(4)).unwrap_or_default();
+    let kept = dice.place(4);
     for (at, phase) in before.phases.iter().take(kept).enumerate() {
         if at < new.phases.len() {
             new.phases[at] = phase.clone();
         }
     }
     if dice.one_in(5) {
-        new.title = "the same in other words".to_owned();
+        "the same in other words".clone_into(&mut new.title);
         new.phases.clone_from(&before.phases);
     }
     if dice.one_in(12) {
@@ -112,7 +115,7 @@ fn behaviour(dice: &mut Dice) -> Behaviour {
 }
 
 fn replan(dice: &mut Dice) -> Behaviour {
-    let text = format!("v{}", dice.roll(PLANS));
+    let text = format!("v{}", dice.place(PLANS));
     match dice.roll(8) {
         0 => Behaviour::fails(1).beginning(PLAN_FILE, &text),
         1 => Behaviour::ok().writing(PLAN_FILE, "nonsense"),
@@ -124,8 +127,8 @@ fn replan(dice: &mut Dice) -> Behaviour {
 fn history(dice: &mut Dice) -> Rig {
     let rules = rules(dice);
     let mut texts: Vec<Plan> = vec![plan(dice, &rules)];
-    while texts.len() < PLANS as usize {
-        let before = texts[dice.roll(texts.len() as u64) as usize].clone();
+    while texts.len() < PLANS {
+        let before = texts[dice.place(texts.len())].clone();
         texts.push(revised(dice, &before, &rules));
     }
     let mut script = Script::default();
@@ -152,7 +155,7 @@ fn live(rig: &Rig, dice: &mut Dice) -> Option<Verdict> {
     for _ in 0..ROUNDS_MAX {
         if dice.one_in(4) {
             let side = if dice.one_in(2) { Side::Before } else { Side::After };
-            let crash = CrashPoint::at(dice.roll(30) as usize + 1, side);
+            let crash = CrashPoint::at(dice.place(30) + 1, side);
             let ended = rig.drive(&crash, Acquire::IfFree);
             assert!(ended.is_ok() || crash.fallen(), "{ended:?}");
             if dice.one_in(3) {

@@ -105,7 +105,7 @@ const WORDS: &[(&str, &str, &str, &[&str])] = &[
     ("plan.accepted", "", "/shape/phases/*/lanes/*/steps/*/role", ROLES),
     ("plan", "/replan/by", "/test key", &[]),
     ("plan", "/replan/by", "/work key", &[]),
-    ("plan", "/replan/by", "/work/run key", &[]),
+    ("plan", "/replan/by/work", "/run key", &[]),
     ("replan.begun", "", "/trigger", TRIGGERS),
     ("replan.ended", "", "/outcome/changes/*/what", &["added", "removed", "changed"]),
     ("replan.ended", "", "/outcome/kind", &[]),

@@ -8,9 +8,8 @@ use piton_core::{Plan, RunState};
 use piton_engine::Result;
 use piton_engine::world::{PlanRead, Plans, Version};
 
-use crate::crash::CrashPoint;
+use crate::crash::{CrashPoint, fell};
 use crate::machine::SimMachine;
-use crate::world::fell;
 
 /// The file of the plan.
 pub const PLAN_FILE: &str = "plan.toml";

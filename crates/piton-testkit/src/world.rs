@@ -18,7 +18,7 @@ use piton_engine::world::{
 };
 use piton_engine::{Error, Result, World};
 
-use crate::crash::{CrashPoint, Fallen};
+use crate::crash::{CrashPoint, Fallen, fell};
 use crate::machine::{Effect, SimMachine, Stale};
 use crate::replans::SimPlans;
 use crate::repo::place;
@@ -64,10 +64,6 @@ impl SimWorld {
     fn behaviour(&self, step: &StepPath, attempt: u32) -> Behaviour {
         self.machine.borrow().script.of(step, attempt)
     }
-}
-
-pub(crate) fn fell(_: Fallen) -> Error {
-    Error::world("crash")
 }
 
 impl World for SimWorld {

@@ -92,7 +92,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
         Event::ReplanEnded(e) => ended(e),
         Event::ReplanRefused(e) => {
             let (reason, why) = (sanitize(&e.reason), sanitize(&said(&e.why)));
-            format!("{} is not replanned although {reason}: {why}", e.phase)
+            format!("{} is not replanned ({reason}): {why}", e.phase)
         }
         Event::ReplansImported(e) => {
             let counts = e.counts.iter().map(|(phase, n)| format!("{phase} {n}"));
@@ -114,9 +114,7 @@ fn ended(e: &ReplanEnded) -> String {
         }
         ReplanOutcome::Looped { equal } => {
             let equal = sanitize(&equal.to_string());
-            format!(
-                "{phase}: the replan went round in circles, and the plan stays as it was: {equal}"
-            )
+            format!("{phase}: the replan is a loop, and the plan stays as it was: {equal}")
         }
         ReplanOutcome::Interrupted { why } => {
             format!("{phase}: the replan was interrupted: {}", sanitize(why))

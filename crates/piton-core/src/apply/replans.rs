@@ -307,10 +307,9 @@ fn settle(state: &mut RunState, phase: &str, step: Option<&StepPath>) {
         .map(|(path, _)| path)
         .collect();
     for path in paths {
-        if let Some(step) = state.step_mut(&path) {
-            if !matches!(step.progress, Progress::Running { .. }) {
-                steps::grant(step);
-            }
+        let rests = |s: &&mut StepState| !matches!(s.progress, Progress::Running { .. });
+        if let Some(step) = state.step_mut(&path).filter(rests) {
+            steps::grant(step);
         }
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn goes_on(
 ) -> bool {
     let is_due = state.replans.phases.get(&phase.id).is_some_and(|p| p.due.is_some());
     let selected = limits.phase.as_deref().is_none_or(|id| id == phase.id);
-    if !is_open && !(is_due && selected) || state.replans.under_way.is_some() || state.is_over() {
+    let asks = is_open || (is_due && selected);
+    if !asks || state.replans.under_way.is_some() || state.is_over() {
         return true;
     }
     match replan::standing(plan, state, phase, limits.force_replan.as_deref()) {

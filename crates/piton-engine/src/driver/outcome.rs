@@ -214,7 +214,7 @@ impl Driver<'_> {
     /// Records that an attempt could not be started.
     pub(super) fn not_started(&mut self, attempt: &Attempt, error: &str) -> Result<()> {
         if is_replan(attempt) {
-            return self.replan_failed(error.to_owned(), None);
+            return self.replan_failed(error, None);
         }
         if !self.is_running(attempt) {
             return Ok(());
@@ -234,7 +234,7 @@ impl Driver<'_> {
     /// Records that an attempt was lost with its keeper.
     pub(super) fn lost(&mut self, attempt: &Attempt, why: String) -> Result<()> {
         if is_replan(attempt) {
-            return self.replan_lost(why);
+            return self.replan_lost(&why);
         }
         if !self.is_running(attempt) {
             return Ok(());

@@ -72,7 +72,7 @@ impl Driver<'_> {
         let Some(attempt) = self.replan_process() else { return Ok(()) };
         let rules = self.dispatch.live.replan_rules().into_owned();
         let Some(step) = rules.by else {
-            return self.replan_failed("no replan command is configured".to_owned(), None);
+            return self.replan_failed("no replan command is configured", None);
         };
         let given = self.given_to_replan();
         let order = order::order((&self.dispatch.live, &self.state), &step, &attempt, given);
@@ -82,7 +82,7 @@ impl Driver<'_> {
                 self.dispatch.orders.push(order::Order { kept_prompt, ..order });
                 Ok(())
             }
-            Err(error) => self.replan_failed(error.to_string(), None),
+            Err(error) => self.replan_failed(&error.to_string(), None),
         }
     }
 
@@ -117,14 +117,14 @@ impl Driver<'_> {
         let error = match ended.cause {
             Cause::Exited if ended.code == Some(0) => return self.judge_replan(ended),
             Cause::Exited if outcome::was_killed(ended) => {
-                return self.replan_lost("it was killed from outside (SIGKILL)".to_owned());
+                return self.replan_lost("it was killed from outside (SIGKILL)");
             }
             Cause::Exited if self.ended_with_driver(ended) => {
-                return self.replan_lost("a signal asked it to end, as it did its driver".into());
+                return self.replan_lost("a signal asked it to end, as it did its driver");
             }
             Cause::Ended => {
                 let why = self.stop.ending.unwrap_or(outcome::ENDED_UNSEEN);
-                return self.replan_cut_short(why.to_owned());
+                return self.replan_cut_short(why);
             }
             Cause::Exited => outcome::how(ended),
             Cause::Timeout => {
@@ -135,7 +135,7 @@ impl Driver<'_> {
             }
             Cause::NotStarted => ended.error.clone().unwrap_or_else(|| "it did not start".into()),
         };
-        self.replan_failed(error, Some(ended))
+        self.replan_failed(&error, Some(ended))
     }
 
     /// Judges what a replan wrote.
@@ -147,11 +147,11 @@ impl Driver<'_> {
         let read = match read {
             Ok(read) => read,
             Err(why) => {
-                return self.replan_failed(format!("the plan cannot be read: {why}"), Some(ended));
+                return self.replan_failed(&format!("the plan cannot be read: {why}"), Some(ended));
             }
         };
         match replan::judge(&self.state, &before, &read.recorded) {
-            Judged::Refused(why) => self.replan_failed(why, Some(ended)),
+            Judged::Refused(why) => self.replan_failed(&why, Some(ended)),
             Judged::Looped(equal) => {
                 let outcome = ReplanOutcome::Looped { equal };
                 self.put_back(Came { outcome, ended: Some(ended) })
@@ -195,7 +195,7 @@ impl Driver<'_> {
     }
 
     /// A replan failed: the plan is as it was.
-    pub(super) fn replan_failed(&mut self, error: String, ended: Option<&Ended>) -> Result<()> {
+    pub(super) fn replan_failed(&mut self, error: &str, ended: Option<&Ended>) -> Result<()> {
         let redactor = &self.options.redactor;
         let known = redactor.names();
         let under_way = self.state.replans.under_way.as_ref();
@@ -205,23 +205,23 @@ impl Driver<'_> {
             Some(ended) => self.world.tail(ended, LINES_PASSED_ON, redactor),
             None => Vec::new(),
         };
-        let error = self.redact(&error);
+        let error = self.redact(error);
         self.put_back(Came { outcome: ReplanOutcome::Failed { error, lines }, ended })
     }
 
     /// A replan was lost or killed: it begins again, unless this driver saw too many.
-    pub(super) fn replan_lost(&mut self, why: String) -> Result<()> {
+    pub(super) fn replan_lost(&mut self, why: &str) -> Result<()> {
         let Some(attempt) = self.replan_process() else { return Ok(()) };
         let most = self.plan.budgets.restarts;
         if exceeds(&mut self.tallies.restarts, &attempt.step, most) {
             let error = format!("{why}; the budget restarts is used up ({most})");
-            return self.replan_failed(error, None);
+            return self.replan_failed(&error, None);
         }
         self.replan_cut_short(why)
     }
 
-    fn replan_cut_short(&mut self, why: String) -> Result<()> {
-        let outcome = ReplanOutcome::Interrupted { why: self.redact(&why) };
+    fn replan_cut_short(&mut self, why: &str) -> Result<()> {
+        let outcome = ReplanOutcome::Interrupted { why: self.redact(why) };
         self.put_back(Came { outcome, ended: None })
     }
 

@@ -25,9 +25,8 @@ pub fn run(context: &Context, args: &ReplanArgs) -> Result<()> {
     }
     let step = if inside { Some(asking(&loaded.state, args.phase.as_deref())?) } else { None };
     let phase = args.phase.clone().or_else(|| step.as_ref().map(|step| step.phase.clone()));
-    let phase = match phase.or_else(|| current(&loaded.state)) {
-        Some(phase) => phase,
-        None => return Err(nothing(&loaded)),
+    let Some(phase) = phase.or_else(|| current(&loaded.state)) else {
+        return Err(nothing(&loaded));
     };
     let reason = request::message(context, &loaded, &args.reason)?;
     let asked = Request::Replan { phase, reason, step, force: args.force_replan };
