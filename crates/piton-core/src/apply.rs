@@ -3,7 +3,7 @@
 //! An event that cannot follow the state is [`Illegal`], and the state stays as it was. Nothing here
 //! decides anything; [`crate::decide()`] does.
 
-use crate::event::{Event, RunCreated, Shape, ShapeStep, StepFinished, StepStarted};
+use crate::event::{Event, ReplanBegun, RunCreated, Shape, ShapeStep, StepFinished, StepStarted};
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane_progress::{self, Change, LaneProgress};
 use crate::state::{
@@ -16,12 +16,13 @@ mod gates;
 mod import;
 mod lanes;
 mod records;
+mod replans;
 mod rewind;
 mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 26;
+pub const APPLY_VERSION: u32 = 27;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +87,15 @@ pub enum Illegal {
     /// A rewind ended that was never intended.
     #[error("no rollback, restore or undo is under way")]
     NotRewinding,
+    /// An event names a phase that the plan does not have.
+    #[error("there is no phase {0}")]
+    NoPhase(String),
+    /// A replan began while another was under way.
+    #[error("a replan of {0} is under way")]
+    Replanning(String),
+    /// A replan ended that was never begun.
+    #[error("no such replan is under way")]
+    NotReplanning,
 }
 
 /// Applies one event that happened at a time.
@@ -160,9 +170,11 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
 fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
     let step = |phase: &str, lane: &str, step: &ShapeStep| {
         let (id, role) = (step.id.clone(), step.role);
-        let known = old.step(&StepPath::new(phase, lane, &id)).cloned();
-        let escalation = step.escalation.clone();
-        StepState { id, role, escalation, ..known.unwrap_or_default() }
+        let path = StepPath::new(phase, lane, &id);
+        let attempts = old.gone.get(&path).copied().unwrap_or_default();
+        let known = old.step(&path).cloned();
+        let known = known.unwrap_or_else(|| StepState { attempts, ..StepState::default() });
+        StepState { id, role, escalation: step.escalation.clone(), ..known }
     };
     shape
         .phases
@@ -223,7 +235,30 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::StepProven(e) => {
             expect(state, &e.step, "proven", |p| !matches!(p, Progress::Running { .. }))
         }
+        Event::ReplanWanted(e) => known_phase(state, &e.phase),
+        Event::ReplanRefused(e) => known_phase(state, &e.phase),
+        Event::ReplanBegun(e) => check_begun(state, e),
+        Event::ReplanEnded(e) => {
+            let process = state.replans.process().map(|(_, attempt)| attempt);
+            if process == Some(e.attempt) { Ok(()) } else { Err(Illegal::NotReplanning) }
+        }
         _ => Ok(()),
+    }
+}
+
+fn known_phase(state: &RunState, phase: &str) -> Result<(), Illegal> {
+    state.phase(phase).map(|_| ()).ok_or_else(|| Illegal::NoPhase(phase.to_owned()))
+}
+
+/// One at a time, each with a process of its own; one that was cut short begins again.
+fn check_begun(state: &RunState, event: &ReplanBegun) -> Result<(), Illegal> {
+    known_phase(state, &event.phase)?;
+    let Some(under_way) = &state.replans.under_way else { return Ok(()) };
+    let same = under_way.begun.phase == event.phase && under_way.begun.number == event.number;
+    if under_way.interrupted && same {
+        Ok(())
+    } else {
+        Err(Illegal::Replanning(under_way.begun.phase.clone()))
     }
 }
 
@@ -265,7 +300,14 @@ fn known_gate(state: &RunState, gate: &GateRef) -> Result<(), Illegal> {
     gate_name(state, gate).map(|_| ()).ok_or_else(|| Illegal::NoGate(gate.clone()))
 }
 
-fn gate_name<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
+fn gate_name(state: &RunState, gate: &GateRef) -> Option<String> {
+    if let Some((phase, trigger)) = replans::place_of(gate) {
+        return crate::replan::question(state, phase, trigger);
+    }
+    planned_gate(state, gate).cloned()
+}
+
+fn planned_gate<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
     let mut parts = gate.0.splitn(3, '/');
     let phase = state.phase(parts.next()?)?;
     let Some(lane) = parts.next() else { return phase.gate.as_ref() };
@@ -307,6 +349,8 @@ fn is_drivers(event: &Event) -> bool {
             | Event::StepFinished(_)
             | Event::GateAsked(_)
             | Event::BudgetExhausted(_)
+            | Event::ReplanBegun(_)
+            | Event::ReplanEnded(_)
     )
 }
 
@@ -357,6 +401,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             steps::finish(state, at, e);
             state.skip_done(&e.step);
             lanes::finished(state, at, e);
+            replans::finished(state, e);
         }
         Event::StepReset(e) => {
             gates::answered(state, &e.step);
@@ -393,16 +438,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         }
         Event::ChangesWanted(e) => gates::changes_wanted(state, e),
         Event::PlanAccepted(e) => {
-            state.phases = phases_of(&e.shape, state);
-            state.plan_hash = Some(e.to.clone());
-            state.title.clone_from(&e.title);
-            // A gate with other words is another question: a yes to the old one does not answer it.
-            let known: Vec<GateRef> = state.gates.keys().cloned().collect();
-            for gate in known {
-                if gate_name(state, &gate) != state.gates.get(&gate).map(|g| &g.name) {
-                    state.gates.remove(&gate);
-                }
-            }
+            replans::put_plan(state, (&e.to, &e.title), &e.shape);
+            replans::answered_by_hand(state);
         }
         Event::TicksSeen(e) if e.count => {
             state.doubted.retain(|gate| !e.gates.contains(gate));
@@ -434,6 +471,11 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::StepImported(e) => steps::import(state, e),
         Event::RewindIntended(e) => state.rewinding = Some(e.clone()),
         Event::Rewound(e) => rewind::rewound(state, at, e),
+        Event::ReplanWanted(e) => replans::wanted(state, e),
+        Event::ReplanBegun(e) => replans::begun(state, at, e),
+        Event::ReplanEnded(e) => replans::ended(state, at, e),
+        Event::ReplanRefused(e) => replans::refused(state, e),
+        Event::ReplansImported(e) => replans::imported(state, at, e),
         _ => lanes::change(state, at, event),
     }
 }

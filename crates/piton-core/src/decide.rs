@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::event::{BudgetExhausted, Verdict};
+use crate::event::{BudgetExhausted, ReplanRefused, Verdict};
 use crate::failure;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
@@ -16,6 +16,7 @@ use crate::time::{Millis, Timestamp};
 
 mod lanes;
 mod proof;
+mod replans;
 mod retries;
 mod tasks;
 pub mod validation;
@@ -24,6 +25,7 @@ pub(crate) use lanes::is_in_line;
 use lanes::{Active, Startable};
 pub use lanes::{LaneAct, refused_beginning};
 pub use proof::{BeforeCommit, before_commit, must_test, over_rounds, tested_onto};
+pub use replans::Replan;
 pub use retries::{Asked, reopening, retries_left, retries_max, worker};
 
 /// Something to be done by the driver.
@@ -50,6 +52,10 @@ pub enum Action {
         /// What.
         act: LaneAct,
     },
+    /// Plan a phase again.
+    Replan(Box<Replan>),
+    /// Record that a phase is not planned again, and why.
+    RefuseReplan(Box<ReplanRefused>),
     /// End all running steps: a budget of time is used up.
     EndAll,
     /// Record that a budget is used up.
@@ -77,6 +83,8 @@ pub struct Limits {
     pub unmerged: Vec<LanePath>,
     /// Lanes whose step has ended, and whose outcome is left to the next driver.
     pub put_off: Vec<LanePath>,
+    /// The person who wants what is due planned again whatever the limits say; once.
+    pub force_replan: Option<String>,
 }
 
 impl Limits {
@@ -106,6 +114,8 @@ struct Survey {
     wake: Option<Timestamp>,
     /// A step that would be tried again, and may not by the budget of attempts.
     spent: Option<BudgetExhausted>,
+    /// What phases ask for that are to be planned again.
+    replans: replans::Found,
 }
 
 /// Names what to do now.
@@ -126,16 +136,28 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
             actions.push(Action::EndAll);
         }
     }
-    let stopped = limits.draining
+    let ends = limits.draining
         || exhausted.is_some()
         || ((survey.failed || survey.spent.is_some()) && plan.on_failure == OnFailure::Stop);
+    // What a plan says may be another thing soon: nothing new begins by it.
+    let stopped = ends || survey.replans.next.is_some() || state.replans.under_way.is_some();
     if !stopped {
         let free = limits.jobs.max(1).saturating_sub(survey.running);
         actions.extend(lanes::choose(&survey, free));
     }
     let going = survey.urgent.iter().chain(survey.acts.iter().filter(|_| !stopped));
     actions.extend(going.map(|(lane, act)| Action::Lane { lane: lane.clone(), act: *act }));
-    let starts = actions.iter().any(|a| matches!(a, Action::Start { .. } | Action::Lane { .. }));
+    let is_idle = survey.running == 0 && survey.urgent.is_empty();
+    actions.extend(survey.replans.actions(ends, is_idle));
+    let starts = actions.iter().any(|a| {
+        matches!(
+            a,
+            Action::Start { .. }
+                | Action::Lane { .. }
+                | Action::Replan(_)
+                | Action::RefuseReplan(_)
+        )
+    });
     if starts || survey.running > 0 {
         let budget_end = now.after(time_left(plan, state, now));
         let wake = survey.wake.filter(|_| !stopped).map_or(budget_end, |w| w.min(budget_end));
@@ -197,6 +219,7 @@ fn selection_is_over(state: &RunState, limits: &Limits) -> bool {
 
 fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
     let mut survey = Survey::default();
+    replans::note_under_way(state, &mut survey);
     let satisfied = OnceCell::new();
     let phases: BTreeMap<&str, &PhaseState> =
         state.phases.iter().map(|phase| (phase.id.as_str(), phase)).collect();
@@ -204,7 +227,10 @@ fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Sur
         let wanted = phase.lanes.iter().any(|l| limits.selects(&phase.id, l) && !l.is_over());
         let phase_open = wanted
             && is_phase_ready(phase, |id| phases.get(id).copied())
+            && !survey.replans.holds(phase)
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
+        let phase_open =
+            replans::goes_on((plan, state, limits), phase, phase_open, &mut survey) && phase_open;
         for lane in &phase.lanes {
             let selected = limits.selects(&phase.id, lane);
             let satisfied = &satisfied;
@@ -262,6 +288,8 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
         return;
     };
     match step.progress {
+        // Another plan may let it succeed, or a person is asked about that.
+        Progress::Failed if survey.replans.is_held(&view.phase.id) => {}
         Progress::Failed => survey.failed |= view.selected,
         Progress::Escalated => {
             let gate = GateRef(format!("{}/{}/{}", view.phase.id, lane.id, step.id));

@@ -13,6 +13,7 @@ use crate::hash::Sha;
 use crate::id::{RunId, StepPath};
 use crate::lane::SnapshotRef;
 pub use crate::lane_event::*;
+pub use crate::replan_event::*;
 pub use crate::shape::{Shape, ShapeLane, ShapePhase, ShapeStep};
 pub use crate::step_event::*;
 use crate::time::{Millis, Timestamp};
@@ -100,6 +101,16 @@ pub enum Event {
     RewindIntended(Box<RewindIntended>),
     /// Files and steps were taken back.
     Rewound(Rewound),
+    /// A step or a person wants a phase planned again.
+    ReplanWanted(ReplanWanted),
+    /// The intent to plan a phase again: it counts from here on.
+    ReplanBegun(Box<ReplanBegun>),
+    /// What came of a replan.
+    ReplanEnded(Box<ReplanEnded>),
+    /// A replan is not done, and a person is asked.
+    ReplanRefused(Box<ReplanRefused>),
+    /// The replans that another tool recorded are taken over.
+    ReplansImported(Box<ReplansImported>),
 }
 
 impl Event {

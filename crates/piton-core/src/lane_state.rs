@@ -4,12 +4,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gate::GateState;
+use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
 use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindWorkspace};
 use crate::lane_progress::{Change, next};
 pub use crate::lane_progress::{Committed, Conflict, Landed, LaneProgress};
 use crate::refusal::Refusal;
+use crate::replan_event::Trigger;
+use crate::replan_state::Due;
+use crate::shape::Shape;
 pub use crate::stage_record::StageRecord;
 use crate::step_state::{FailedAttempt, StepState};
 use crate::text::short;
@@ -147,6 +151,31 @@ pub struct Undoable {
     pub undoes: Option<u64>,
     /// Whether it was undone.
     pub undone: bool,
+    /// The plan before it, where it changed the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<PlanBefore>>,
+}
+
+/// The plan before an act that changed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanBefore {
+    /// Its hash.
+    pub hash: Sha,
+    /// Its title.
+    pub title: String,
+    /// What it is made of.
+    pub shape: Shape,
+    /// The process of the replan, under whose number its files are kept.
+    pub attempt: u32,
+    /// The phase that was planned again.
+    pub phase: String,
+    /// Which replan of the phase that was.
+    pub number: u32,
+    /// What asked for it.
+    pub trigger: Trigger,
+    /// What was due then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
 }
 
 impl Undoable {
@@ -165,6 +194,7 @@ impl Undoable {
             gates: Vec::new(),
             undoes: None,
             undone: false,
+            plan: None,
         }
     }
 
@@ -192,6 +222,8 @@ pub enum Act {
     Skip,
     /// A worktree removed.
     Removal,
+    /// A plan changed by a replan.
+    Replan,
     /// The undoing of another act.
     Undo,
 }
@@ -205,6 +237,7 @@ impl Act {
             Self::Merge => "merge",
             Self::Skip => "skip",
             Self::Removal => "removal of a worktree",
+            Self::Replan => "replan",
             Self::Undo => "undo",
         }
     }

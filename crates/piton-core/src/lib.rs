@@ -8,6 +8,7 @@
 pub mod approval;
 pub mod budget;
 pub mod command;
+pub mod complexity;
 pub mod decide;
 pub mod error_codes;
 pub mod event;
@@ -26,6 +27,9 @@ pub mod plan;
 pub mod redact;
 pub mod refusal;
 pub mod refusals;
+pub mod replan;
+mod replan_event;
+pub mod replan_state;
 pub mod request;
 pub mod shape;
 pub mod shell;
@@ -38,6 +42,7 @@ pub mod summary;
 pub mod tasks;
 pub mod text;
 pub mod time;
+mod trigger;
 pub mod undo;
 pub mod unmet;
 

@@ -3,12 +3,14 @@
 //! A plan here is already checked (ids unique, references known, no cycle): `piton-formats` reads
 //! and refuses, this module only holds and answers. Paths are relative to the project's root.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
 pub use crate::command::Command;
+pub use crate::complexity::Complexity;
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{LaneRules, PULL_REQUEST_WORDS, Role, TaskWorktrees};
@@ -24,6 +26,11 @@ pub const IMPLICIT_STEP: &str = "work";
 /// The work of a lane that was taken over without its plan. A shell does nothing with it: what is there of
 /// the lane goes on to its tests, and one of which nothing is there does not begin.
 pub const UNKNOWN_WORK: &str = ": what this lane does is not known";
+
+/// Replans of one phase: the third try of the same is a person's.
+pub const REPLANS_PER_PHASE_DEFAULT: u32 = 2;
+/// Replans of one run: a replan may add phases, which have replans of their own.
+pub const REPLANS_PER_RUN_DEFAULT: u32 = 20;
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +57,9 @@ pub struct Plan {
     /// Whether tasks of its lanes got worktrees of their own: a resume reads the document alike.
     #[serde(default, skip_serializing_if = "TaskWorktrees::is_off")]
     pub task_worktrees: TaskWorktrees,
+    /// When its phases are planned again, how and how often; see [`Plan::replan_rules`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replan: Option<ReplanRules>,
 }
 
 /// What a failed step does to the rest of the run.
@@ -94,6 +104,12 @@ pub struct Phase {
     pub gate: Option<String>,
     /// Its lanes.
     pub lanes: Vec<Lane>,
+    /// How complex it is, where its author says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complexity: Option<Complexity>,
+    /// How many tasks its author lists; 0 where that is not said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tasks: u32,
 }
 
 /// A sequence of steps beside other lanes.
@@ -133,6 +149,10 @@ pub struct Step {
     /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<Vec<String>>,
+    /// The files (paths or globs) that it is expected to change, besides its artifacts; if it changes
+    /// others, its phase is planned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Vec<String>>,
     /// The gate at which a person is asked when it fails alike as often as the budget
     /// `same_failure` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,6 +172,42 @@ pub struct Step {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Role::is_work")]
     pub role: Role,
+}
+
+/// When phases of a plan are planned again, how and how often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplanRules {
+    /// What writes the new plan: a command or a prompt, as a step that belongs to no lane. Without, a
+    /// person is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Box<Step>>,
+    /// Most replans of one phase.
+    pub per_phase: u32,
+    /// Most replans of a run.
+    pub per_run: u32,
+    /// A phase that is more complex is planned again; 0 for never.
+    pub complexity: Complexity,
+    /// A phase with more tasks is planned again; 0 for never.
+    pub tasks: u32,
+    /// So many test failures of a step in a row have its phase planned again; 0 for never.
+    pub test_failures: u32,
+    /// Whether changes outside of a step's scope have its phase planned again.
+    pub scope_drift: bool,
+}
+
+impl Default for ReplanRules {
+    fn default() -> Self {
+        Self {
+            by: None,
+            per_phase: REPLANS_PER_PHASE_DEFAULT,
+            per_run: REPLANS_PER_RUN_DEFAULT,
+            complexity: Complexity::whole(8),
+            tasks: 10,
+            test_failures: 2,
+            scope_drift: true,
+        }
+    }
 }
 
 /// What a step does.
@@ -195,6 +251,12 @@ impl Plan {
     /// The hash that stands for this plan in the ledger and in approvals.
     pub fn hash(&self) -> Sha {
         Sha::of_json(self)
+    }
+
+    /// When its phases are planned again. Without rules of its own, failed tests are left to its retries.
+    pub fn replan_rules(&self) -> Cow<'_, ReplanRules> {
+        let quiet = || ReplanRules { test_failures: 0, ..ReplanRules::default() };
+        self.replan.as_ref().map_or_else(|| Cow::Owned(quiet()), Cow::Borrowed)
     }
 
     /// All steps with their paths, in the order of the document.
@@ -290,4 +352,9 @@ impl Step {
         // Half of it is enough to distinguish definitions, and `status` reads one per step.
         Sha(whole.0.chars().take(DEFINITION_CHARS).collect())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }

@@ -5,6 +5,8 @@
 //! piece of code.
 
 mod refused;
+mod replans;
+mod reply;
 
 use std::collections::BTreeSet;
 
@@ -13,18 +15,18 @@ use serde::{Deserialize, Serialize};
 use crate::approval;
 use crate::decide::dependents;
 use crate::event::{
-    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, Review, RunAborted,
-    RunArchived, StepReset, StepRetried, StepSkipped,
+    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, ReplanWanted, Review,
+    RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
 use crate::lane::Role;
 use crate::plan::Plan;
-use crate::refusal::Refusal;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
 pub use refused::Refused;
+pub use reply::Reply;
 
 /// A request to a run from outside of its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +79,20 @@ pub enum Request {
     /// Set the run aside.
     #[serde(rename = "archive")]
     Archive,
+    /// Plan a phase again.
+    #[serde(rename = "replan")]
+    Replan {
+        /// Which phase.
+        phase: String,
+        /// Why.
+        reason: String,
+        /// The step that asks, where it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<StepPath>,
+        /// Whether the limits do not count, because a person says so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        force: bool,
+    },
     /// Record a checkpoint.
     #[serde(rename = "checkpoint")]
     Checkpoint {
@@ -88,34 +104,6 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         snapshots: Vec<(Option<crate::id::LanePath>, crate::lane::SnapshotRef)>,
     },
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reply {
-    /// It was carried out, in words.
-    Done(String),
-    /// It was not.
-    Refused(Refusal),
-}
-
-impl Reply {
-    /// A reply from the inbox; text that is not one says what was done.
-    pub fn from_inbox(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_else(|_| Self::Done(text.to_owned()))
-    }
-
-    /// The reply as the inbox keeps it.
-    pub fn to_inbox(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-}
-
-impl From<Result<String, Refusal>> for Reply {
-    fn from(done: Result<String, Refusal>) -> Self {
-        done.map_or_else(Self::Refused, Self::Done)
-    }
 }
 
 impl Request {
@@ -161,6 +149,11 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             message: message.clone(),
             cancel: *cancel,
         })]),
+        Request::Replan { phase, reason, step, force } => {
+            let (step, by) = (step.clone(), by.to_owned());
+            let (phase, reason, force) = (phase.clone(), reason.clone(), *force);
+            replans::wanted(state, ReplanWanted { phase, reason, by, step, force })
+        }
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
         Request::Checkpoint { message, head, snapshots } => {
             let count = state.checkpoints.last().map_or(0, |c| number_of(&c.name)) + 1;
@@ -201,6 +194,7 @@ pub fn gates(state: &RunState) -> Vec<(GateRef, String)> {
             found.extend(lane.steps.iter().filter_map(asks));
         }
     }
+    found.extend(replans::gates(state));
     found
 }
 

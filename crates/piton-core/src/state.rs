@@ -14,6 +14,8 @@ use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
+use crate::replan_state::REPLAN_LANE;
+pub use crate::replan_state::Replans;
 use crate::status::Status;
 pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
@@ -96,6 +98,12 @@ pub struct RunState {
     pub rewinding: Option<Box<RewindIntended>>,
     /// What can be undone, the newest last.
     pub undo: Vec<Undoable>,
+    /// Attempts of steps that the plan has no more: their numbers are never used again.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gone: BTreeMap<StepPath, u32>,
+    /// Its replans: how many each phase has had, and what asks for another.
+    #[serde(skip_serializing_if = "Replans::is_empty")]
+    pub replans: Replans,
 }
 
 /// What a run used of its budgets.
@@ -309,6 +317,14 @@ impl RunState {
     pub fn step(&self, path: &StepPath) -> Option<&StepState> {
         let (phase, lane, step) = self.position(path)?;
         Some(&self.phases[phase].lanes[lane].steps[step])
+    }
+
+    /// The step whose failures an attempt is told: the one it is of, or that a replan is about.
+    pub fn failing(&self, path: &StepPath) -> Option<&StepState> {
+        if path.lane != REPLAN_LANE {
+            return self.step(path);
+        }
+        self.step(self.replans.under_way.as_ref()?.begun.step.as_ref()?)
     }
 
     /// What a step is for; work where there is no such step.

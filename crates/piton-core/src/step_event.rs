@@ -6,6 +6,7 @@ use crate::hash::Sha;
 use crate::id::StepPath;
 use crate::lane::SnapshotRef;
 use crate::time::{Millis, Timestamp};
+use crate::trigger::Trigger;
 
 /// See [`crate::Event::StepStarted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +94,9 @@ pub struct StepFinished {
     /// The retries it has, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
+    /// Files outside of its scope that it changed, where it succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drifted: Vec<String>,
 }
 
 impl StepFinished {
@@ -114,6 +118,7 @@ impl StepFinished {
             changed_by_tests: false,
             command: None,
             retries_max: None,
+            drifted: Vec::new(),
         }
     }
 }
@@ -191,6 +196,9 @@ pub enum Class {
     /// It changed files that it may not write.
     #[serde(rename = "scope")]
     Scope,
+    /// It asked for another plan.
+    #[serde(rename = "replan")]
+    Replan,
 }
 
 /// What follows a failed attempt.
@@ -215,6 +223,12 @@ pub enum Next {
     /// A person is asked: it failed alike too often.
     #[serde(rename = "escalate")]
     Escalate,
+    /// Its phase is planned again, then it is tried again.
+    #[serde(rename = "replan")]
+    Replan {
+        /// What asks for that.
+        trigger: Trigger,
+    },
 }
 
 /// Byte ranges of an attempt in its lane's two log files.

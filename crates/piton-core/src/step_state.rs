@@ -30,6 +30,9 @@ pub struct StepState {
     /// Failed attempts that were followed by another since then, whether or not one succeeded.
     #[serde(default, skip_serializing_if = "zero")]
     pub retried: u32,
+    /// Test failures in a row since its last success, a person's word or a replan.
+    #[serde(rename = "tf", default, skip_serializing_if = "zero")]
+    pub tests_failed: u32,
     /// Attempts that were ended or lost.
     #[serde(default, skip_serializing_if = "zero")]
     pub interruptions: u32,

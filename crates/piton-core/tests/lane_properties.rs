@@ -224,7 +224,11 @@ impl<D: Iterator<Item = u8>> Scene<D> {
                 }
                 Action::WakeAt(at) => wake = Some(at),
                 Action::Leave(verdict) => return Some(verdict),
-                Action::Ask { .. } | Action::Exhausted(_) | Action::EndAll => {}
+                Action::Ask { .. }
+                | Action::Exhausted(_)
+                | Action::EndAll
+                | Action::Replan(_)
+                | Action::RefuseReplan(_) => {}
             }
         }
         let running = self.run.state.running();

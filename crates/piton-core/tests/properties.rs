@@ -72,7 +72,7 @@ fn turn(run: &mut Run, limits: &Limits, dice: &mut impl Iterator<Item = u8>) -> 
                 run.take(Event::GateAsked(GateAsked { gate, name }));
             }
             Action::Exhausted(budget) => run.take(Event::BudgetExhausted(budget)),
-            Action::EndAll | Action::Lane { .. } => {}
+            Action::Replan(_) | Action::RefuseReplan(_) | Action::EndAll | Action::Lane { .. } => {}
             Action::WakeAt(at) => wake = Some(at),
             Action::Leave(verdict) => return Some(verdict),
         }

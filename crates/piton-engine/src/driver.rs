@@ -26,6 +26,7 @@ mod outcome;
 mod pull_requests;
 mod recover;
 mod reopen;
+mod replan;
 mod rewind;
 mod run_record;
 mod stop;
@@ -252,6 +253,14 @@ impl<'a> Driver<'a> {
                 Action::Lane { lane, act } => {
                     decided.again = true;
                     self.lane_act(&lane, act)?;
+                }
+                Action::Replan(replan) => {
+                    decided.again = true;
+                    self.begin_replan(*replan)?;
+                }
+                Action::RefuseReplan(refused) => {
+                    decided.again = true;
+                    self.record(Event::ReplanRefused(refused))?;
                 }
                 Action::Exhausted(budget) => self.record(Event::BudgetExhausted(budget))?,
                 Action::EndAll => self.end_all("a budget of time is used up")?,

@@ -58,7 +58,7 @@ pub fn order(
     given: Given,
 ) -> Result<Order, template::Error> {
     let path = &attempt.step;
-    let failures = state.step(path);
+    let failures = state.failing(path);
     let vars = Vars { context: given.context, ..Vars::new(plan, state, path, attempt.number) };
     let run_id = &vars.run_id;
     let (mut commands, prompt) = match &step.work {

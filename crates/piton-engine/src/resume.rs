@@ -10,8 +10,9 @@ use piton_core::event::{
 use piton_core::evidence::{self, Files, Inputs, Rerun, Stale};
 use piton_core::plan::OnChange;
 use piton_core::refusal::Remedy;
+use piton_core::replan::gates_removed;
 use piton_core::state::Progress;
-use piton_core::{GateRef, Plan, RunState, StepPath, remedy};
+use piton_core::{Plan, RunState, StepPath, remedy};
 use piton_formats::plan_diff::{ChangeKind, PlanDiff, diff};
 
 use crate::error::Result;
@@ -272,16 +273,6 @@ fn compare_plan(
         },
     })));
     check.plan_diff = Some(changes);
-}
-
-/// The gates that a person has still to approve and that a new plan does not have. A step can write to
-/// the plan's file: it must not be able to do away with the question it would be stopped by.
-fn gates_removed(state: &RunState, recorded: &Plan, now: &Plan) -> Vec<String> {
-    let left = now.gates();
-    let is_gone = |gate: &GateRef| !left.iter().any(|(other, _)| other == gate);
-    let gates = recorded.gates().into_iter();
-    let gone = gates.filter(|(gate, _)| !state.approved(gate) && is_gone(gate));
-    gone.map(|(gate, name)| format!("gate \"{name}\" ({gate})")).collect()
 }
 
 /// The outcome of an attempt whose step is no longer in the plan.

@@ -160,6 +160,8 @@ impl Store {
         for row in self.runs()? {
             let loaded = self.load_row(row)?;
             seen.push((loaded.row.run, loaded.seq));
+            let before = loaded.state.undo.iter().filter_map(|act| act.plan.as_ref());
+            used.extend(before.map(|plan| plan.hash.0.clone()));
             used.extend(loaded.state.plan_hash.map(|hash| hash.0));
         }
         let used: Vec<&str> = used.iter().map(String::as_str).collect();

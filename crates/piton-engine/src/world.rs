@@ -14,8 +14,10 @@ pub use crate::attempt::Attempt;
 use crate::error::Result;
 use crate::order::Order;
 
+mod plans;
 mod workspaces;
 
+pub use plans::{PlanRead, Plans, Version};
 pub use workspaces::{
     Begin, Commit, MadeWorkspace, Merging, PullRequest, Rebase, Removed, Repaired, Rewind,
     RewindTarget, Workspaces,
@@ -248,6 +250,11 @@ pub trait World {
 
     /// What it does for lanes; nothing where there is no repository.
     fn workspaces(&mut self) -> Option<&mut dyn Workspaces> {
+        None
+    }
+
+    /// The files of the run's plan; nothing where they cannot be read again.
+    fn plans(&mut self) -> Option<&mut dyn Plans> {
         None
     }
 

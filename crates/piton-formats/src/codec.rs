@@ -112,6 +112,11 @@ events! {
     PullRequestOpened = "pull_request.opened", 1;
     RewindIntended = "rewind.intended", 1;
     Rewound = "rewind.done", 1;
+    ReplanWanted = "replan.wanted", 1;
+    ReplanBegun = "replan.begun", 1;
+    ReplanEnded = "replan.ended", 1;
+    ReplanRefused = "replan.refused", 1;
+    ReplansImported = "replan.imported", 1;
 }
 
 /// Decodes a plan that the ledger keeps.

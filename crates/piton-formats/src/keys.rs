@@ -4,11 +4,13 @@
 //! made from it, so that they always agree.
 
 mod lanes;
+mod replan;
 
 use piton_core::budget;
 
 pub(crate) use lanes::INHERITED as LANE_INHERITED;
 pub use lanes::{ISOLATION, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
+pub use replan::REPLAN;
 
 /// Fewest changed characters for which a known name still counts as near, however short it is.
 const NEAR_DISTANCE_MIN: usize = 2;
@@ -49,6 +51,8 @@ pub enum Kind {
     Size,
     /// Dollars.
     Money,
+    /// A number that may have decimals.
+    Decimal,
     /// A whole number from the first to the second bound.
     Count(u64, u64),
     /// Yes or no.
@@ -75,6 +79,7 @@ impl Kind {
             Self::Duration => "a duration in quotes",
             Self::Size => "a size: a string or a whole number",
             Self::Money => "an amount: a string or a number",
+            Self::Decimal => "a number",
             Self::Count(..) => "a whole number",
             Self::Flag => "true or false",
             Self::Env => "a table of strings",
@@ -98,6 +103,7 @@ impl Kind {
             Self::Duration => format!("{name} = \"45m\""),
             Self::Size => format!("{name} = \"64MB\""),
             Self::Money => format!("{name} = \"12.50\""),
+            Self::Decimal => format!("{name} = 8.5"),
             Self::Count(..) => format!("{name} = 3"),
             Self::Flag => format!("{name} = true"),
             Self::Env => format!("{name} = {{ NAME = \"value\" }}"),
@@ -212,6 +218,11 @@ pub const WORK: &[Key] = &[
     key("inputs", Kind::Globs, "files that the step reads; if one changes, the step runs again"),
     key("artifacts", Kind::Globs, "files that the step makes; they must exist when it succeeds"),
     key("writes", Kind::Globs, "the only files that it may change besides its artifacts (all)"),
+    key(
+        "scope",
+        Kind::Globs,
+        "the files that it is expected to change besides its artifacts; others call for a replan (all)",
+    ),
     key("escalation", Kind::Text, "a gate that asks a person if it keeps failing for one reason"),
 ];
 
@@ -251,6 +262,8 @@ pub static PHASE: Section = Section::new(
             key("needs", Kind::Ids, "phases that must be complete first (the previous phase)"),
             key("gate", Kind::Text, "a gate that a person must approve before it starts"),
             key("lane", Kind::Tables(&LANE), "its lanes"),
+            key("complexity", Kind::Decimal, "how complex it is, by your own measure"),
+            key("tasks", Kind::Count(0, COUNT_MAX), "how many tasks it has"),
         ],
         WORK,
         lanes::INHERITED,
@@ -288,6 +301,7 @@ const SHARED: &[Key] = &[
     key("defaults", Kind::Table(&DEFAULTS), "values for all lanes and steps"),
     key("budgets", Kind::Table(&BUDGETS), "limits of the run"),
     key("agents", Kind::Named(&AGENT), "programs that get prompts"),
+    key("replan", Kind::Table(&REPLAN), "when phases are planned again"),
 ];
 
 /// The plan document.
@@ -365,6 +379,7 @@ pub static SECTIONS: &[&Section] = &[
     &DEFAULTS,
     &BUDGETS,
     &AGENT,
+    &REPLAN,
     &PHASE,
     &LANE,
     &STEP,

@@ -8,6 +8,10 @@ use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::plan::{Command, Lane, Phase, Step, Work};
 use piton_core::{Plan, StepPath};
 
+mod phases;
+
+pub use phases::by_phase;
+
 /// Lines shown of each side of a long text that changed: enough to recognize the change.
 const LINES_SHOWN_MAX: usize = 3;
 
@@ -126,6 +130,7 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
             inputs,
             artifacts,
             writes,
+            scope,
             escalation,
             retries,
             backoff,
@@ -145,6 +150,7 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
             ("inputs", inputs.join(", ")),
             ("artifacts", artifacts.join(", ")),
             ("writes", writes.as_ref().map_or_else(|| "all".to_owned(), |globs| globs.join(", "))),
+            ("scope", scope.as_ref().map_or_else(|| "all".to_owned(), |globs| globs.join(", "))),
             ("escalation", escalation.clone().unwrap_or_else(none)),
             ("retries", retries.to_string()),
             ("backoff", backoff.to_string()),
@@ -237,6 +243,9 @@ fn other(old: &Plan, new: &Plan) -> Vec<String> {
     .flatten()
     .collect();
     found.extend(budgets(old, new));
+    if old.replan != new.replan {
+        found.push("replan: the rules changed".to_owned());
+    }
     for phase in &new.phases {
         if let Some(was) = old.phases.iter().find(|p| p.id == phase.id) {
             found.extend(phase_changes(was, phase));
@@ -265,7 +274,12 @@ fn phase_changes(old: &Phase, new: &Phase) -> Vec<String> {
     let waits = |p: &Phase| list(&[p.needs.clone(), p.after.clone()].concat());
     let needs = changed(&format!("{name} needs"), &waits(old), &waits(new));
     let gate = changed_text(&format!("{name} gate"), old.gate.as_ref(), new.gate.as_ref());
-    let mut found: Vec<String> = needs.into_iter().chain(gate).collect();
+    let said = |p: &Phase| p.complexity.map_or("none".to_owned(), |c| c.to_string());
+    let complexity = changed(&format!("{name} complexity"), &said(old), &said(new));
+    let tasks = |p: &Phase| p.tasks.to_string();
+    let tasks = changed(&format!("{name} tasks"), &tasks(old), &tasks(new));
+    let mut found: Vec<String> =
+        needs.into_iter().chain(gate).chain(complexity).chain(tasks).collect();
     for lane in &new.lanes {
         if let Some(was) = old.lanes.iter().find(|l| l.id == lane.id) {
             found.extend(lane_changes(&new.id, was, lane));
@@ -333,165 +347,4 @@ fn word(choice: &impl serde::Serialize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Input, Settings, read_plan};
-
-    fn plan(text: &str) -> Plan {
-        let settings = Settings::default();
-        let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        let input = Input { file: "plan.toml", text, settings: &settings, git: true, read: &read };
-        match read_plan(&input) {
-            Ok((plan, _)) => plan,
-            Err(problems) => panic!("{problems:#?}"),
-        }
-    }
-
-    const OLD: &str = r#"
-[[phase]]
-id = "P1"
-gate = "Go"
-[[phase.lane]]
-id = "a"
-steps = [{ id = "one", run = "make one" }, { id = "two", run = "make two" }]
-[[phase]]
-id = "P2"
-run = "make p2"
-"#;
-
-    #[test]
-    fn the_same_plan_has_no_difference() {
-        assert!(diff(&plan(OLD), &plan(OLD)).is_empty());
-    }
-
-    #[test]
-    fn a_changed_command_differs_from_a_changed_limit() {
-        let new =
-            OLD.replace("run = \"make one\"", "run = \"make uno\", env = { A = \"1\" }").replace(
-                "run = \"make two\"",
-                "run = \"make two\", retries = 2, idle_timeout = \"5m\"",
-            );
-        let found = diff(&plan(OLD), &plan(&new));
-        let field = |name, old: &str, new: &str| FieldChange {
-            name,
-            old: old.to_owned(),
-            new: new.to_owned(),
-        };
-        assert_eq!(
-            found.steps,
-            [
-                StepChange {
-                    path: StepPath::new("P1", "a", "one"),
-                    kind: ChangeKind::Changed {
-                        definition_changed: true,
-                        fields: vec![
-                            field("run", "make one", "make uno"),
-                            field("env", "", "A=\"1\"")
-                        ],
-                    },
-                },
-                StepChange {
-                    path: StepPath::new("P1", "a", "two"),
-                    kind: ChangeKind::Changed {
-                        definition_changed: false,
-                        fields: vec![
-                            field("retries", "0", "2"),
-                            field("idle_timeout", "none", "5m 00s")
-                        ],
-                    },
-                },
-            ]
-        );
-        assert_eq!(found.other, Vec::<String>::new());
-    }
-
-    /// Lost: a changed word of a prompt would print the prompt twice.
-    #[test]
-    fn of_long_texts_the_lines_that_differ_are_shown() {
-        for (old, new, shown) in [
-            ("make", "make all", "run: make -> make all"),
-            ("a\nb\nc\n", "a\n  B\nc\n", "run, line 2: b -> B"),
-            ("a\nc", "a\nb\nc", "run, line 2: nothing -> b"),
-            ("a\na", "a\na\na", "run, line 3: nothing -> a"),
-            ("a\n[redacted]", "a\n[redacted]", "run changed"),
-            ("x", "1\n2\n3\n4\n5", "run, line 1: x -> 1 / 2 / 3 / …"),
-        ] {
-            let field = FieldChange { name: "run", old: old.to_owned(), new: new.to_owned() };
-            assert_eq!(field.to_string(), shown);
-        }
-    }
-
-    #[test]
-    fn added_and_removed_steps_and_everything_else() {
-        let new = OLD
-            .replace("\"two\", run = \"make two\"", "\"three\", run = \"make two\"")
-            .replace("gate = \"Go\"", "gate = \"Stop\"")
-            .replace("id = \"P2\"", "id = \"P2\"\nneeds = []");
-        let new = format!(
-            "title = \"New\"\nspec = \"s.md\"\non_failure = \"continue\"\nbudgets = {{ attempts = 3, run_time = \"20s\", money = \"0.10\" }}\n{new}"
-        );
-        let found = diff(&plan(OLD), &plan(&new));
-        assert_eq!(
-            found.steps,
-            [
-                StepChange { path: StepPath::new("P1", "a", "three"), kind: ChangeKind::Added },
-                StepChange { path: StepPath::new("P1", "a", "two"), kind: ChangeKind::Removed },
-            ]
-        );
-        assert_eq!(
-            found.other,
-            [
-                "title: `plan` is now `New`",
-                "spec: none is now `s.md`",
-                "on_failure: stop is now continue",
-                "budget attempts: 20 is now 3",
-                "budget money: $1000.00 is now $0.10",
-                "budget run_time: 72h 00m is now 20.0s",
-                "phase P1 gate: `Go` is now `Stop`",
-                "phase P2 needs: [P1] is now []",
-            ]
-        );
-    }
-
-    #[test]
-    fn another_order_is_a_difference() {
-        let new = OLD.replace(
-            "{ id = \"one\", run = \"make one\" }, { id = \"two\", run = \"make two\" }",
-            "{ id = \"two\", run = \"make two\" }, { id = \"one\", run = \"make one\" }",
-        );
-        let found = diff(&plan(OLD), &plan(&new));
-        assert_eq!(found.other, ["order of steps in lane P1/a: now two, one"]);
-    }
-
-    #[test]
-    fn another_way_of_working_is_a_difference() {
-        let new = OLD.replace(
-            "id = \"a\"\n",
-            "id = \"a\"\nisolation = \"worktree\"\nmerge = \"none\"\ncopy = [\".env\"]\non_retry = \"reset\"\ncommit_message = \"m\"\nalone = true\nprovides = [\"IF-1\"]\nsetup = \"make deps\"\n",
-        );
-        let found = diff(&plan(OLD), &plan(&new));
-        let setup = StepPath::new("P1", "a", "setup");
-        assert_eq!(found.steps, [StepChange { path: setup, kind: ChangeKind::Added }]);
-        assert_eq!(
-            found.other,
-            [
-                "lane P1/a isolation: in-place is now worktree",
-                "lane P1/a merge: queue is now none",
-                "lane P1/a copy: [] is now [.env]",
-                "lane P1/a on_retry: keep is now reset",
-                "lane P1/a commit_message: none is now m",
-                "lane P1/a alone: false is now true",
-                "lane P1/a provides: [] is now [IF-1]",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_shell_line_and_the_same_words_as_a_list_differ() {
-        let new = OLD.replace("run = \"make p2\"", "run = [\"make\", \"p2\"]");
-        let found = diff(&plan(OLD), &plan(&new));
-        assert!(
-            matches!(&found.steps[0].kind, ChangeKind::Changed { definition_changed: true, fields } if fields.len() == 1)
-        );
-    }
-}
+mod tests;

@@ -94,6 +94,7 @@ fn value(kind: Kind) -> Value {
             "oneOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": MONEY_PATTERN }],
             "examples": ["12.50"],
         }),
+        Kind::Decimal => json!({ "type": "number", "minimum": 0 }),
         Kind::Count(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Env => json!({

@@ -4,6 +4,7 @@
 //! text; the program finds the file.
 
 mod lanes;
+mod replan;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::text_rules::{check_id, check_path, read_command};
 use crate::toml_reader::Node;
 
 pub use lanes::{LaneDefaults, Lanes, PullRequest, Snapshots, Views};
+pub use replan::Replan;
 
 /// Default number of lanes at once: agents mostly wait for their provider, not for a core.
 pub const JOBS_DEFAULT: u32 = 4;
@@ -38,6 +40,8 @@ pub struct Settings {
     pub budgets: Budgets,
     /// Programs that get prompts, by name.
     pub agents: BTreeMap<String, Agent>,
+    /// When phases are planned again; nothing where it is not said.
+    pub replan: Option<Replan>,
     /// How lanes work.
     pub lanes: Lanes,
     /// How lanes open pull requests.
@@ -108,6 +112,7 @@ impl Default for Settings {
             defaults: Defaults::default(),
             budgets: Budgets::default(),
             agents: BTreeMap::new(),
+            replan: None,
             lanes: Lanes::default(),
             pull_request: PullRequest::default(),
             snapshots: Snapshots::default(),
@@ -183,6 +188,7 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
     }
     settings.budgets = read_budgets(root, &settings.budgets, sink);
     settings.agents = read_agents(root, true, sink);
+    settings.replan = Replan::read(root, true, sink);
     settings.lanes = lanes::read_lanes(root, sink);
     settings.pull_request = lanes::read_pull_request(root, sink);
     settings.snapshots = lanes::read_snapshots(root, sink);

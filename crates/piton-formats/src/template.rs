@@ -88,7 +88,7 @@ impl Vars {
             spec: plan.spec.clone(),
             title: plan.title.clone(),
             root: state.root.clone(),
-            failure_context: state.step(path).map(StepState::failure_text).unwrap_or_default(),
+            failure_context: state.failing(path).map(StepState::failure_text).unwrap_or_default(),
             context: BTreeMap::new(),
         }
     }

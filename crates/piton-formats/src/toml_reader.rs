@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use piton_core::Millis;
+use piton_core::complexity::Complexity;
 use piton_core::plan::Command;
 use toml_span::Value;
 use toml_span::value::{Table, ValueInner};
@@ -96,6 +97,7 @@ impl<'v, 'de> Node<'v, 'de> {
                 Kind::Duration => self.duration(name, sink).map(|_| plain(value)),
                 Kind::Size => self.size(name, sink).map(|_| plain(value)),
                 Kind::Money => self.money(name, sink).map(|_| plain(value)),
+                Kind::Decimal => self.complexity(name, sink).map(|_| plain(value)),
                 Kind::Count(..) => self.count(name, sink).map(|_| plain(value)),
                 Kind::Flag => self.flag(name, sink).map(|_| plain(value)),
                 Kind::Choice(_) => self.choice(name, sink).map(|_| plain(value)),
@@ -212,6 +214,11 @@ impl<'v, 'de> Node<'v, 'de> {
         self.quantity(name, code::BAD_MONEY, units::parse_money, sink)
     }
 
+    /// How complex something is.
+    pub(crate) fn complexity(&self, name: &str, sink: &mut Sink<'_>) -> Option<Complexity> {
+        self.quantity(name, code::BAD_VALUE, units::parse_complexity, sink)
+    }
+
     /// A quantity. Bare numbers are allowed if its kind allows them.
     fn quantity<T>(
         &self,
@@ -224,8 +231,10 @@ impl<'v, 'de> Node<'v, 'de> {
         let kind = self.kind(name);
         let text = match (value.as_ref(), kind) {
             (ValueInner::String(text), _) => text.to_string(),
-            (ValueInner::Integer(number), Kind::Size | Kind::Money) => number.to_string(),
-            (ValueInner::Float(number), Kind::Money) => number.to_string(),
+            (ValueInner::Integer(number), Kind::Size | Kind::Money | Kind::Decimal) => {
+                number.to_string()
+            }
+            (ValueInner::Float(number), Kind::Money | Kind::Decimal) => number.to_string(),
             _ => {
                 wrong_type(name, kind, value, sink);
                 return None;

@@ -4,6 +4,7 @@
 //! to write the value correctly.
 
 use piton_core::Millis;
+use piton_core::complexity::Complexity;
 
 /// Longest duration, ten years: sums with timestamps cannot overflow.
 pub const DURATION_MAX: Millis = Millis(10 * 365 * 24 * 3_600_000);
@@ -104,6 +105,12 @@ pub fn parse_money(text: &str) -> Result<u64, Error> {
         Ok(micros) if micros <= MONEY_MICROS_MAX => Ok(micros),
         _ => Err(bad("it is too large")),
     }
+}
+
+/// Reads how complex something is: `8.5`.
+pub fn parse_complexity(text: &str) -> Result<Complexity, Error> {
+    let bad = |why: &str| not("a number", text, why, "write a number such as 8 or 8.5");
+    text.parse().map_err(|()| bad("digits and a point are expected"))
 }
 
 /// The decimal number that a text begins with, in millionths, and what follows it; or why it is none.

@@ -23,10 +23,13 @@ const FROZEN: &str = "budget.exhausted 1, checkpoint.recorded 1, driver.attached
     lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.kept 1, \
     lane.merged 1, lane.ready 1, \
     lane.rebased 1, lane.removed 1, lane.reopened 1, merge.intended 1, merge.missed 1, \
-    outputs.accepted 1, plan.accepted 1, pull_request.opened 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
+    outputs.accepted 1, plan.accepted 1, pull_request.opened 1, replan.begun 1, replan.ended 1, \
+    replan.imported 1, replan.refused 1, replan.wanted 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
     run.archived 1, run.created 1, spec.accepted 1, step.finished 1, step.imported 1, step.proven 1, step.reset 1, \
     step.retried 1, step.skipped 1, step.started 1, ticks.seen 1, time.skipped 1";
 
+const TRIGGERS: &[&str] =
+    &["complexity_exceeded", "too_many_tasks", "test_failures", "scope_drift", "requested"];
 const CLASSES: &[&str] = &[
     "network",
     "rate_limit",
@@ -40,6 +43,7 @@ const CLASSES: &[&str] = &[
     "conflict",
     "pull_request",
     "scope",
+    "replan",
 ];
 const ROLES: &[&str] = &["work", "setup", "tests", "pull_request", "tasks", "mend", "validation"];
 const ISOLATIONS: &[&str] = &["in-place", "worktree"];
@@ -99,6 +103,16 @@ const WORDS: &[(&str, &str, &str, &[&str])] = &[
     ("plan", WORK, "/tests/* key", &[]),
     ("plan.accepted", "", "/shape/phases/*/lanes/*/isolation", ISOLATIONS),
     ("plan.accepted", "", "/shape/phases/*/lanes/*/steps/*/role", ROLES),
+    ("plan", "/replan/by", "/test key", &[]),
+    ("plan", "/replan/by", "/work key", &[]),
+    ("plan", "/replan/by/work", "/run key", &[]),
+    ("replan.begun", "", "/trigger", TRIGGERS),
+    ("replan.ended", "", "/outcome/changes/*/what", &["added", "removed", "changed"]),
+    ("replan.ended", "", "/outcome/kind", &[]),
+    ("replan.ended", "", "/outcome/shape/phases/*/lanes/*/isolation", ISOLATIONS),
+    ("replan.ended", "", "/outcome/shape/phases/*/lanes/*/steps/*/role", ROLES),
+    ("replan.refused", "", "/trigger", TRIGGERS),
+    ("replan.refused", "", "/why/kind", &[]),
     ("request", "", "/ask", &[]),
     ("rewind.intended", "", "/kind", &["rollback", "restore", "undo"]),
     ("rewind.intended", "", "/stage", STAGES),

@@ -94,3 +94,8 @@ impl CrashPoint {
         Err(Fallen)
     }
 }
+
+/// The error of a driver that fell.
+pub(crate) fn fell(_: Fallen) -> piton_engine::Error {
+    piton_engine::Error::world("crash")
+}

@@ -115,6 +115,8 @@ pub struct SimMachine {
     pub large: BTreeMap<String, Millis>,
     /// Everything done so far.
     pub log: Vec<Effect>,
+    /// The plans that the file of the plan may hold, by its text.
+    pub plans: crate::replans::Texts,
     /// The repository, where there is one.
     pub repo: Option<SimRepo>,
     files: BTreeMap<String, SimFile>,
@@ -138,6 +140,7 @@ impl SimMachine {
             unreadable: BTreeSet::new(),
             large: BTreeMap::new(),
             log: Vec::new(),
+            plans: crate::replans::Texts::new(),
             repo: None,
             files: BTreeMap::new(),
             epoch: 0,

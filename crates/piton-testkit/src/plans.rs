@@ -17,6 +17,7 @@ pub fn step(id: &str) -> Step {
     Step {
         escalation: None,
         writes: None,
+        scope: None,
         id: id.to_owned(),
         work: Work::Run(Command::Shell(format!("do {id}"))),
         test: None,
@@ -89,7 +90,8 @@ pub fn with_tasks(id: &str, tasks: &[(&str, Step)], retries: u32, tests: &[&str]
 
 /// A phase of lanes, without gate and needs.
 pub fn phase(id: &str, lanes: Vec<Lane>) -> Phase {
-    Phase { id: id.to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes }
+    let (needs, after) = (Vec::new(), Vec::new());
+    Phase { id: id.to_owned(), needs, after, gate: None, lanes, complexity: None, tasks: 0 }
 }
 
 /// A plan whose phases follow one another unless they name what they need.
@@ -111,6 +113,7 @@ pub fn plan(phases: Vec<Phase>) -> Plan {
         budgets: Budgets::default(),
         phases: ordered.collect(),
         task_worktrees: TaskWorktrees::Off,
+        replan: None,
     }
 }
 

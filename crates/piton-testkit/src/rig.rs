@@ -25,6 +25,7 @@ use tempfile::TempDir;
 use crate::crash::CrashPoint;
 use crate::ledger::{CrashingLedger, LedgerFaults, power_cut};
 use crate::machine::SimMachine;
+use crate::replans::PLAN_FILE;
 use crate::script::Script;
 use crate::world::SimWorld;
 
@@ -184,7 +185,18 @@ impl Rig {
             outputs: self.accepts_outputs,
             by: "ada",
         };
-        check(&state, &recorded, Some(&self.plan), accepts, world)
+        let now = self.plan_now(&state, &recorded);
+        check(&state, &recorded, Some(&now), accepts, world)
+    }
+
+    /// The plan as its file says it; while a replan writes it, the plan on record.
+    fn plan_now(&self, state: &RunState, recorded: &Plan) -> Plan {
+        let machine = self.machine.borrow();
+        if state.replans.process().is_some() {
+            return recorded.clone();
+        }
+        let text = machine.text(PLAN_FILE).unwrap_or_default();
+        machine.plans.get(&text).unwrap_or(&self.plan).clone()
     }
 
     /// Lets one driver go on until it leaves, fails or falls.
@@ -225,7 +237,7 @@ impl Rig {
             vec![attached]
         };
         let mut watcher = Watcher(Rc::clone(&self.acknowledged), Rc::clone(&self.notes));
-        let (live, options) = (self.plan.clone(), self.options.clone());
+        let (live, options) = (plan.clone(), self.options.clone());
         let leased = Leased { loaded, epoch, plan, live, opening, drive };
         Ok(Driver::drive(&mut store, &mut world, &mut watcher, leased, options)?)
     }
@@ -349,7 +361,8 @@ impl Rig {
     /// Notes what is in flight by the ledger: that may run again.
     fn lose(&self) {
         let state = self.load().map(|l| l.state).unwrap_or_default();
-        let running = state.running().into_iter().map(|(step, number)| Attempt { step, number });
+        let running = state.running().into_iter().chain(state.replans.process());
+        let running = running.map(|(step, number)| Attempt { step, number });
         self.lost.borrow_mut().extend(running);
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use piton_core::event::{Event, Outcome};
+use piton_core::event::{Class, Event, Next, Outcome, ReplanOutcome};
+use piton_core::replan_state::REPLAN_LANE;
 use piton_core::state::Progress;
 use piton_core::{GateRef, StepPath, Timestamp, replay};
 use piton_engine::world::Attempt;
@@ -82,7 +83,7 @@ impl Rig {
     fn check_effects(&self, events: &[(u64, Timestamp, Event)], found: &mut Vec<String>) {
         let done = self.done();
         let mut intents = BTreeSet::new();
-        let mut outcomes: BTreeMap<Attempt, &Outcome> = BTreeMap::new();
+        let mut outcomes: BTreeMap<Attempt, Outcome> = BTreeMap::new();
         for (_, _, event) in events {
             match event {
                 Event::StepStarted(e) => {
@@ -90,7 +91,13 @@ impl Rig {
                 }
                 Event::StepFinished(e) => {
                     let attempt = Attempt { step: e.step.clone(), number: e.attempt };
-                    outcomes.insert(attempt, &e.outcome);
+                    outcomes.insert(attempt, e.outcome.clone());
+                }
+                Event::ReplanBegun(e) => {
+                    intents.insert(replan(&e.phase, e.attempt));
+                }
+                Event::ReplanEnded(e) => {
+                    outcomes.insert(replan(&e.phase, e.attempt), as_outcome(&e.outcome));
                 }
                 _ => {}
             }
@@ -161,6 +168,27 @@ impl Rig {
                 }
             }
         }
+    }
+}
+
+/// The process of a replan.
+fn replan(phase: &str, number: u32) -> Attempt {
+    Attempt { step: StepPath::new(phase, REPLAN_LANE, "replan"), number }
+}
+
+/// What came of a replan, as far as its process goes.
+fn as_outcome(outcome: &ReplanOutcome) -> Outcome {
+    match outcome {
+        ReplanOutcome::Replanned(_) => Outcome::Succeeded,
+        ReplanOutcome::Interrupted { why } => Outcome::Interrupted { why: why.clone() },
+        ReplanOutcome::Failed { .. } | ReplanOutcome::Looped { .. } => Outcome::Failed {
+            class: Class::Command,
+            error: String::new(),
+            lines: Vec::new(),
+            budget: None,
+            signature: String::new(),
+            next: Next::Fail,
+        },
     }
 }
 

@@ -13,12 +13,14 @@ use piton_core::redact::{Lines, Redactor};
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, SealError, Views, Workspaces,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Plans, Reported, SealError, Views,
+    Workspaces,
 };
 use piton_engine::{Error, Result, World};
 
-use crate::crash::{CrashPoint, Fallen};
+use crate::crash::{CrashPoint, Fallen, fell};
 use crate::machine::{Effect, SimMachine, Stale};
+use crate::replans::SimPlans;
 use crate::repo::place;
 use crate::script::Behaviour;
 use crate::workspaces::SimWorkspaces;
@@ -30,6 +32,7 @@ pub struct SimWorld {
     epoch: u64,
     connected: bool,
     workspaces: SimWorkspaces,
+    plans: SimPlans,
     /// When files that take long will be hashed.
     hashing: BTreeMap<(String, Vec<String>), Timestamp>,
 }
@@ -44,6 +47,7 @@ impl SimWorld {
             epoch: 0,
             connected: false,
             workspaces,
+            plans: SimPlans::new(machine, crash),
             hashing: BTreeMap::new(),
         }
     }
@@ -60,10 +64,6 @@ impl SimWorld {
     fn behaviour(&self, step: &StepPath, attempt: u32) -> Behaviour {
         self.machine.borrow().script.of(step, attempt)
     }
-}
-
-fn fell(_: Fallen) -> Error {
-    Error::world("crash")
 }
 
 impl World for SimWorld {
@@ -196,6 +196,11 @@ impl World for SimWorld {
     fn workspaces(&mut self) -> Option<&mut dyn Workspaces> {
         let there = self.machine.borrow().repo.is_some();
         if there { Some(&mut self.workspaces) } else { None }
+    }
+
+    fn plans(&mut self) -> Option<&mut dyn Plans> {
+        let there = !self.machine.borrow().plans.is_empty();
+        if there { Some(&mut self.plans) } else { None }
     }
 
     fn views(&mut self) -> Option<&mut dyn Views> {

@@ -9,6 +9,7 @@ use piton_core::summary::standing_verdict;
 use piton_core::{RunState, Status, StepPath};
 
 use crate::place::Place;
+use crate::replan::why_asked;
 use crate::run::RunView;
 use crate::text::sanitize;
 
@@ -63,8 +64,12 @@ impl RunView<'_> {
             Verdict::Complete => vec![one("show")],
             Verdict::Waiting => {
                 let gates = self.state.open_gates().take(NAMED_MAX);
-                let all: Vec<Next> =
+                let mut all: Vec<Next> =
                     gates.map(|(gate, _)| Next::new(format!("approve {run} {gate}"))).collect();
+                let mut open = self.state.open_gates();
+                if open.any(|(gate, _)| why_asked(self.state, gate).is_some()) {
+                    all.push(Next::new(format!("resume {run} --force-replan")));
+                }
                 if all.is_empty() { vec![one("resume")] } else { all }
             }
             Verdict::Failed => vec![self.after_failure()],

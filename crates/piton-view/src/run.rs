@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::lane::{Way, Work, way, work};
 use crate::leftover::{Leftover, Moved};
 use crate::place::{At, Place};
+use crate::replan::{Replan, replans};
 use crate::shape::shapes;
 use crate::text::sanitize;
 
@@ -50,7 +51,7 @@ shapes! {
         rerun: Vec<Again<'a>>, parked_until: Option<At>, driver: Option<Driver>,
         used: &'a Used, checkpoints: Vec<Checkpoint<'a>>, created_at: At, updated_at: At,
         seq: u64, epoch: u64, fix_tasks: Vec<Blocker>, rewinding: Option<&'a str>,
-        left: &'a [Leftover], moved: &'a [Moved],
+        left: &'a [Leftover], moved: &'a [Moved], replans: Vec<Replan<'a>>,
         #[serde(skip)] state: &'a RunState, #[serde(skip)] now: Timestamp,
         #[serde(skip)] place: &'a Place,
     }
@@ -152,6 +153,7 @@ impl<'a> RunView<'a> {
             rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
             left,
             moved,
+            replans: replans(state),
             state,
             now,
             place,

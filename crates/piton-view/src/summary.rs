@@ -37,6 +37,7 @@ pub struct Tally {
     settled: BTreeSet<StepPath>,
     retried: usize,
     interrupted: usize,
+    replans: usize,
     redone: Vec<(StepPath, String)>,
     /// The budget that was used up meanwhile, be it by the last step.
     exhausted: Option<BudgetExhausted>,
@@ -77,6 +78,7 @@ impl Tally {
             finished_before: self.finished_before(view.state),
             retried: self.retried,
             interrupted: self.interrupted,
+            replans: self.replans,
             skipped: view.skipped(),
             redone: self.redone.iter().map(again).collect(),
             failed: view
@@ -113,7 +115,7 @@ shapes! {
     /// What one driver did.
     Summary<'a> {
         run_id: &'a str, verdict: Verdict, took_ms: Millis, steps_run: usize,
-        finished_before: usize, retried: usize, interrupted: usize,
+        finished_before: usize, retried: usize, interrupted: usize, replans: usize,
         skipped: usize, redone: Vec<Again<'a>>, failed: Vec<Failed<'a>>,
         blocked: Vec<BlockedLane<'a>>, fix_tasks: &'a [Blocker], logs: &'a Path,
         next: Vec<String>, #[serde(skip)] title: (&'static str, String), #[serde(skip)] status: Status,
@@ -191,6 +193,7 @@ impl Summary<'_> {
         part(self.retried, if self.retried == 1 { "retry" } else { "retries" });
         part(self.redone.len(), "run again");
         part(self.interrupted, "interrupted");
+        part(self.replans, if self.replans == 1 { "replan" } else { "replans" });
         part(self.skipped, "skipped");
         (!parts.is_empty()).then(|| parts.join(", "))
     }
@@ -209,6 +212,7 @@ impl Observer for Tally {
                 self.ran.insert(e.step.clone());
                 self.interrupted += usize::from(matches!(e.outcome, Outcome::Interrupted { .. }));
             }
+            Event::ReplanBegun(_) => self.replans += 1,
             Event::BudgetExhausted(e) => self.exhausted = Some(e.clone()),
             Event::StepProven(e) => drop(self.settled.insert(e.step.clone())),
             Event::LaneJoined(e) => drop(self.settled.insert(e.step.clone())),

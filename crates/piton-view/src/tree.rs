@@ -12,6 +12,7 @@ use piton_core::{Millis, Status, StepPath};
 
 use crate::lane::Blocked;
 use crate::layout::{Layout, STRONG, style_of};
+use crate::replan;
 use crate::row::{HANG, Rank, Row};
 use crate::run::{Lane, Phase, RunView, Step};
 use crate::text::{count, sanitize, wrap};
@@ -124,6 +125,9 @@ pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
     if let Some(last) = view.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(last.name), sanitize(last.message)));
     }
+    for words in replan::lines(state) {
+        line("replan", &words);
+    }
     for task in &view.fix_tasks {
         line("fix", &sanitize(&task.words()));
     }
@@ -155,7 +159,13 @@ impl Tree<'_> {
         if phase.driven_ms.0 + more.0 > 0 {
             let _ = write!(text, ", {}", Millis(phase.driven_ms.0 + more.0));
         }
+        let replan = self.view.state.replans.under_way.as_ref();
+        let replan = replan.map(|u| &u.begun).filter(|begun| begun.phase == phase.id);
+        if let Some(begun) = replan {
+            let _ = write!(text, ", replan {} is under way", begun.number);
+        }
         let rank = match status {
+            _ if replan.is_some() => Rank::Phase,
             Status::Complete | Status::Skipped => Rank::PhaseOver,
             Status::Pending | Status::Waiting | Status::Blocked => Rank::PhasePending,
             _ => Rank::Phase,

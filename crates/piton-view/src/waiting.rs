@@ -8,6 +8,7 @@ use piton_core::{GateRef, RunState, Timestamp};
 use serde::Serialize;
 
 use crate::place::{At, Place};
+use crate::replan::why_asked;
 use crate::shape::shapes;
 use crate::text::sanitize;
 
@@ -67,8 +68,10 @@ pub fn waiting(state: &RunState, spec_changed: Option<String>, place: &Place) ->
     let last = state.last_at;
     let mut all: Vec<Item> = state
         .open_gates()
-        .map(|(GateRef(at), gate)| {
-            item(Kind::Gate, at, gate.name.clone(), gate.asked_at, &format!("approve {run} {at}"))
+        .map(|(place, gate)| {
+            let why = why_asked(state, place).map(|why| format!("; not replanned: {why}"));
+            let (GateRef(at), what) = (place, gate.name.clone() + &why.unwrap_or_default());
+            item(Kind::Gate, at, what, gate.asked_at, &format!("approve {run} {at}"))
         })
         .collect();
     for (path, step) in state.steps().filter(|(_, step)| step.progress == Progress::Failed) {

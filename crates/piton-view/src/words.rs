@@ -3,6 +3,7 @@
 //! Says what happened, not when: the observer puts the time in front. Every text that a person or a
 //! step wrote is sanitized here.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anstyle::Style;
@@ -20,6 +21,7 @@ use piton_engine::world::Hashing;
 use crate::lane_words;
 use crate::layout::{DIM, Layout};
 use crate::place::Place;
+use crate::replan;
 use crate::run::{RunView, run_id};
 use crate::text::{count, sanitize};
 
@@ -78,7 +80,10 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
             format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
-        other => return lane_words::event(other, state, place),
+        other => {
+            let words = replan::event(other);
+            return words.or_else(|| lane_words::event(other, state, place));
+        }
     })
 }
 
@@ -109,6 +114,9 @@ pub fn lines(
             out.push_str(&line);
             out.push('\n');
         }
+    }
+    for line in replan::below(event) {
+        let _ = writeln!(out, "{}", layout.paint(DIM, &format!("         | {line}")));
     }
     out
 }
@@ -190,6 +198,7 @@ fn after(at: Timestamp, next: Next, place: &Place) -> String {
         Next::Wait { until: point } => format!("; continues {}", until(point)),
         Next::Fail => String::new(),
         Next::Escalate => "; it failed alike too often, so a person is asked".to_owned(),
+        Next::Replan { .. } => "; its phase is to be replanned".to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ mod hashing;
 mod inherited;
 mod keeper;
 pub mod notes;
+pub mod plans;
 pub mod read;
 mod refusals;
 pub mod remarks;
@@ -32,8 +33,8 @@ use piton_core::state::LaneState;
 use piton_core::{Millis, Plan, RunState, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, SealError, Views, Workspaces,
-    World,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Plans, Reported, SealError, Views,
+    Workspaces, World,
 };
 use piton_engine::{Error, Result};
 use piton_formats::template::Given;
@@ -105,6 +106,8 @@ pub struct RealWorld {
     pub workspaces: Option<workspaces::GitWorkspaces>,
     /// The files of the run's protocol, where it keeps some.
     pub views: Option<views::Writer>,
+    /// The files of the run's plan, where a replan may write them.
+    pub plans: Option<plans::PlanFiles>,
 }
 
 impl RealWorld {
@@ -137,6 +140,7 @@ impl RealWorld {
             hasher: hashing::Hasher::default(),
             workspaces: None,
             views: None,
+            plans: None,
         }
     }
 
@@ -400,6 +404,11 @@ impl World for RealWorld {
             self.keeper.let_go();
         }
         Some(workspaces)
+    }
+
+    fn plans(&mut self) -> Option<&mut dyn Plans> {
+        self.keeper.let_go();
+        self.plans.as_mut().map(|plans| plans as &mut dyn Plans)
     }
 
     fn views(&mut self) -> Option<&mut dyn Views> {

@@ -66,6 +66,8 @@ pub enum Command {
     Init(InitArgs),
     /// Retry a failed step, or run finished work again.
     Retry(RetryArgs),
+    /// Plan a phase again.
+    Replan(ReplanArgs),
     /// Skip a step.
     Skip(SkipArgs),
     /// End a run and its running steps.
@@ -170,6 +172,9 @@ pub struct DriveArgs {
     /// Accept gates that were ticked while steps were running.
     #[arg(long)]
     pub accept_gates: bool,
+    /// Replan once although the limits of replans are reached.
+    #[arg(long)]
+    pub force_replan: bool,
     /// Whether nothing is said about what to type next.
     #[arg(skip)]
     pub no_next: bool,
@@ -233,6 +238,25 @@ pub struct DiffArgs {
     /// Print only which files differ and by how much.
     #[arg(long)]
     pub stat: bool,
+}
+
+/// Arguments of `replan`.
+#[derive(Debug, Args)]
+pub struct ReplanArgs {
+    /// The phase to plan again (default: the current one).
+    pub phase: Option<String>,
+    /// The run (default: the newest unfinished one).
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Why the plan must change.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Replan once although the limits of replans are reached.
+    #[arg(long)]
+    pub force_replan: bool,
+    /// Do not continue the run.
+    #[arg(long)]
+    pub no_resume: bool,
 }
 
 /// Arguments of `resume`.

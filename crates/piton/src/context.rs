@@ -34,6 +34,7 @@ pub const SETTINGS_FILE: &str = "piton.toml";
 const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
 /// What a command works with.
+#[derive(Clone)]
 pub struct Context {
     /// The protocols that it knows.
     pub table: &'static Table,

@@ -27,7 +27,7 @@ use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
-use crate::plan_file::{knowing, redactor_beside_keeper};
+use crate::plan_file::{self, knowing, redactor_beside_keeper};
 use crate::ui;
 use piton_world::remarks;
 use piton_world::workspaces::{GitWorkspaces, LaneOptions};
@@ -162,6 +162,7 @@ pub fn drive(
     world.keep(&leased.live);
     world.protocol = Some(followed(context, state));
     (world.signals, world.workspaces, world.views) = (Some(signals), workspaces, writer);
+    world.plans = Some(plan_file::files(context, &context.project.root, state));
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
     if matches!(leased.drive, Drive::Run(_)) || leased.loaded.state.driven {
         context.protocol(state, &state.protocol.id)?;
@@ -181,6 +182,7 @@ pub fn drive(
             phase: args.phase.clone(),
             lane: args.lane.clone(),
             checkpoints: world.workspaces().is_some() || world.views().is_some(),
+            force_replan: args.force_replan.then(Context::who),
             ..Limits::default()
         },
         retries,

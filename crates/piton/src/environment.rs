@@ -25,6 +25,8 @@ pub struct Environment {
     pub user: Option<String>,
     /// The run whose step this process is part of.
     pub run_id: Option<String>,
+    /// The step that this process is part of: phase, lane and step.
+    pub step: [Option<String>; 3],
     /// The mark of that run.
     pub mark: Option<String>,
     /// Whether this is a driver for the background.
@@ -52,6 +54,7 @@ impl Environment {
             home: home.map(|home| home.canonicalize().unwrap_or(home)),
             user: ["PITON_USER", "USER", "LOGNAME"].iter().find_map(text),
             run_id: text(&"PITON_RUN_ID"),
+            step: ["PITON_PHASE", "PITON_LANE", "PITON_STEP"].map(|name| text(&name)),
             mark: text(&MARK_VARIABLE),
             is_detached: std::env::var_os(DETACHED).is_some(),
             names_zone: std::env::var_os("TZ").is_some_and(|name| !name.is_empty()),

@@ -25,7 +25,10 @@ use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_world::read;
 
+mod again;
 mod asking;
+
+pub use again::{before_replan, files};
 
 /// Longest part of a run's name that comes from its plan: the time and a number follow.
 const NAME_CHARS_MAX: usize = 40;
@@ -175,6 +178,15 @@ impl PlanFile {
     fn masked_like(mut self, recorded: &Plan) -> Self {
         let Self { recorded: plan, live, .. } = &mut self;
         mask([&mut plan.title], [&mut live.title], [&mut recorded.title.clone()]);
+        let by = |plan: &mut Plan| plan.replan.as_mut().and_then(|rules| rules.by.take());
+        if let (Some(mut new), Some(mut own), Some(mut old)) =
+            (by(plan), by(live), by(&mut recorded.clone()))
+        {
+            mask(texts(&mut new), texts(&mut own), texts(&mut old));
+            for (plan, by) in [(&mut *plan, new), (&mut *live, own)] {
+                plan.replan.iter_mut().for_each(|rules| rules.by = Some(by.clone()));
+            }
+        }
         for (phase, live) in plan.phases.iter_mut().zip(&mut live.phases) {
             if let Some(mut old) = recorded.phases.iter().find(|p| p.id == phase.id).cloned() {
                 mask(&mut phase.gate, &mut live.gate, &mut old.gate);
@@ -301,7 +313,8 @@ pub fn recorded_path(root: &Path, full: &Path) -> String {
 
 /// The redactor that knows the secrets of a plan's own variables too.
 pub fn knowing(redactor: &Redactor, plan: &Plan, names: &Names) -> Redactor {
-    let variables = plan.steps().flat_map(|(_, step)| &step.env);
+    let replan = plan.replan.iter().filter_map(|rules| rules.by.as_deref());
+    let variables = plan.steps().map(|(_, step)| step).chain(replan).flat_map(|step| &step.env);
     redactor.clone().and(variables.map(|(name, value)| (name.as_str(), value.as_str())), names)
 }
 
@@ -339,7 +352,8 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
             *text = redactor.redact(text).into_owned();
         }
     }
-    for step in plan.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
+    let steps = plan.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps);
+    for step in steps.chain(plan.replan.as_mut().and_then(|rules| rules.by.as_deref_mut())) {
         for text in texts(step) {
             *text = redactor.redact(text).into_owned();
         }

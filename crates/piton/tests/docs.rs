@@ -110,6 +110,7 @@ fn keys_are_those_of_the_code() {
         ("docs/plan.md", "defaults", &keys::DEFAULTS),
         ("docs/plan.md", "budgets", &keys::BUDGETS),
         ("docs/plan.md", "agents", &keys::AGENT),
+        ("docs/replans.md", "replan", &keys::REPLAN),
         ("docs/settings.md", "settings", &keys::SETTINGS),
         ("docs/settings.md", "lanes", &keys::LANES),
         ("docs/settings.md", "pull_request", &keys::PULL_REQUEST),
@@ -129,7 +130,7 @@ fn keys_are_those_of_the_code() {
         region("docs/pipelines.md", &format!("table: keys {name}"), &wanted);
     }
     // Whatever section is added must have a place above.
-    assert_eq!(keys::SECTIONS.len(), 13, "a section has no table in the documentation");
+    assert_eq!(keys::SECTIONS.len(), 14, "a section has no table in the documentation");
 }
 
 /// A key with the default that its explanation ends with.
@@ -165,6 +166,7 @@ fn value(kind: Kind) -> String {
         Kind::Duration => "duration",
         Kind::Size => "size",
         Kind::Money => "dollars",
+        Kind::Decimal => "number",
         Kind::Count(min, _) => return format!("whole number from {min}"),
         Kind::Env => "table of strings",
         Kind::Choice(choices) => {

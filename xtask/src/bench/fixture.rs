@@ -160,6 +160,7 @@ impl Driven {
             changed_by_tests: false,
             command: None,
             retries_max: None,
+            drifted: Vec::new(),
         }))
     }
 

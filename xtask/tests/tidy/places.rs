@@ -86,7 +86,7 @@ const WRITES_JSON: [&str; 15] = [
     // What a step is given to read.
     "crates/piton-engine/src/order.rs",
     // The ledger: plan, state, requests and replies.
-    "crates/piton-core/src/request.rs",
+    "crates/piton-core/src/request/reply.rs",
     "crates/piton-engine/src/store.rs",
     "crates/piton-engine/src/store/asking.rs",
     // The keeper: its journal, its start, its messages and the cgroup of its run.

@@ -18,13 +18,14 @@ pub(super) fn asked(state: &mut RunState, at: Timestamp, gate: &GateRef, name: &
 
 /// A person decided. A step that waits for that goes on, or has failed.
 pub(super) fn decided(state: &mut RunState, at: Timestamp, event: &GateDecided) {
-    let name = gate_name(state, &event.gate).cloned().unwrap_or_default();
+    let name = gate_name(state, &event.gate).unwrap_or_default();
     asked(state, at, &event.gate, &name);
     let GateDecided { approved, by, message, .. } = event.clone();
     let said = Review { by: by.clone(), message: message.clone(), comments: Vec::new() };
     if let Some(gate) = state.gates.get_mut(&event.gate) {
         gate.decision = Some(Decision { approved, by, message, at });
     }
+    super::replans::decided(state, &event.gate, approved);
     let Ok(path) = StepPath::try_from(event.gate.0.clone()) else { return };
     let waits = |s: &&mut crate::state::StepState| s.progress == Progress::Escalated;
     let Some(step) = state.step_mut(&path).filter(waits) else { return };

@@ -33,7 +33,7 @@ pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
     }
 }
 
-type Works = Vec<(LanePath, Option<Box<LaneWork>>)>;
+pub(super) type Works = Vec<(LanePath, Option<Box<LaneWork>>)>;
 
 fn remember(
     state: &mut RunState,
@@ -138,6 +138,13 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     state.undo[index].undone = true;
     let old = state.undo[index].clone();
     let (mut steps, mut works) = (Vec::new(), Vec::new());
+    let returns = old.act == Act::Undo && !old.returns;
+    let plan = old.plan.as_ref().map(|plan| {
+        let (now, gone) = super::replans::undone(state, plan, returns);
+        steps.extend(gone.steps);
+        works.extend(gone.lanes);
+        Box::new(now)
+    });
     for (path, saved) in old.steps {
         let Some(step) = state.step_mut(&path) else { continue };
         // Numbers of attempts are never used twice, whatever is undone.
@@ -184,6 +191,7 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     remember(state, at, intent, (Act::Undo, old.words), steps, works);
     if let Some(undo) = state.undo.last_mut() {
         undo.gates = gates;
-        undo.returns = old.act == Act::Undo && !old.returns;
+        undo.returns = returns;
+        undo.plan = plan;
     }
 }

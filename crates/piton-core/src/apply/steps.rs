@@ -23,6 +23,7 @@ pub(super) fn grant(step: &mut StepState) {
     step.rate_limit_waited_ms.0 = 0;
     step.clusters.clear();
     step.scope_from = None;
+    step.tests_failed = 0;
 }
 
 /// What the end of an attempt means for its step, and what it used.
@@ -71,6 +72,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             made_spec(state, &event.artifacts);
         }
         Outcome::Failed { class, error, lines, budget, signature, next } => {
+            step.tests_failed = if *class == Class::Test { step.tests_failed + 1 } else { 0 };
             let short = (signature.as_str(), error.as_str());
             count(&mut step.clusters, at, short);
             if step.failure_context.len() == FAILURES_KEPT_MAX {
@@ -97,6 +99,11 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                 Next::Escalate => {
                     step.failures += 1;
                     Progress::Escalated
+                }
+                // It waits for another plan, or for a person.
+                Next::Replan { .. } => {
+                    step.failures += 1;
+                    Progress::Pending
                 }
                 Next::Wait { until } => {
                     let wait = until.since(at).0;

@@ -23,6 +23,14 @@ pub enum Refused {
     Finished(StepPath, String),
     /// The step has not failed.
     NotFailed(StepPath, String),
+    /// No such phase; the run has these.
+    NoPhase(String, String),
+    /// The phase is over: there is nothing left to plan.
+    PhaseOver(String),
+    /// This phase is being planned again.
+    Replanning(String),
+    /// A person decided to go on with the plan as it is, or to stop.
+    GoesOn(String, String),
     /// The run was set aside.
     Archived(String),
     /// The run is over for good.
@@ -58,6 +66,20 @@ impl From<Refused> for Refusal {
                 .or(remedy![Words "to run it again, use ", Piton "retry {run} {step} --again"]),
             Refused::NotFailed(step, status) => {
                 refusal(format!("step {step} is {status}, so there is nothing to retry"))
+            }
+            Refused::NoPhase(phase, known) => {
+                Self::new("no-step", format!("there is no phase {phase} in this run"))
+                    .or(format!("the run has: {known}"))
+            }
+            Refused::PhaseOver(phase) => {
+                refusal(format!("phase {phase} is complete, so there is nothing left to plan"))
+                    .or("name a phase that is not complete")
+            }
+            Refused::Replanning(phase) => {
+                refusal(format!("a replan of {phase} is under way")).or("wait until it has ended")
+            }
+            Refused::GoesOn(phase, by) => {
+                refusal(format!("{by} already decided about a replan of {phase}"))
             }
             Refused::Archived(run) => refusal(format!("run {run} is archived and cannot change"))
                 .or(remedy![Words "to bring it back, run ", Piton "resume {run}"]),

@@ -9,12 +9,14 @@ use piton_core::event::{
 use piton_core::failure::{self, Classified, LINES_PASSED_ON, LINES_READ, Remains};
 use piton_core::lane::Role;
 use piton_core::plan::{Step, Work};
+use piton_core::replan::{self, EXIT_REPLAN};
 use piton_core::state::{Progress, StepState};
 use piton_core::text::first_few;
 use piton_core::{GateRef, Millis, shell};
 
 use super::Driver;
 use super::left::Unsealed;
+use super::replan::is_replan;
 use super::tallies::exceeds;
 use crate::error::Result;
 use crate::order::of_lane;
@@ -26,17 +28,23 @@ const SIGKILL: i32 = 9;
 const NOTE_CHARS_MAX: usize = 2000;
 /// Most files that are named which a step changed and may not.
 const CHANGED_NAMED_MAX: usize = 5;
+/// Most files outside of a step's scope that are recorded: enough to see where it went.
+const DRIFTED_KEPT_MAX: usize = 20;
 /// How a shell reports that its child was killed.
 const EXIT_KILLED: i32 = 137;
 
 /// Why an attempt ended that this driver did not end: by word of an earlier driver, or with its keeper,
 /// as when a machine shuts down.
-const ENDED_UNSEEN: &str = "it was ended before this driver came, with its keeper or by a driver";
+pub(super) const ENDED_UNSEEN: &str =
+    "it was ended before this driver came, with its keeper or by a driver";
 
 impl Driver<'_> {
     /// Records the outcome of an attempt that is over; one that is recorded already is only
     /// acknowledged.
     pub(super) fn ended(&mut self, ended: &Ended) -> Result<()> {
+        if is_replan(&ended.attempt) {
+            return self.replan_ended(ended);
+        }
         if !self.is_running(&ended.attempt) {
             self.dispatch.acks.push(ended.attempt.clone());
             return Ok(());
@@ -99,6 +107,9 @@ impl Driver<'_> {
             Cause::Exited if self.ended_with_driver(ended) => Outcome::Interrupted {
                 why: "a signal asked it to end, as it did its driver".to_owned(),
             },
+            Cause::Exited if asks_for_replan(&step, ended) => {
+                self.failed(&step, ended, Class::Replan, "it asks for a replan")
+            }
             Cause::Exited => {
                 let in_test = ended.part > 0 || matches!(step.work, Work::Tests(_));
                 let what = if in_test { "the test failed: " } else { "" };
@@ -142,7 +153,7 @@ impl Driver<'_> {
         if let Some(why) = self.world.rejects(&self.plan, &self.state, &ended.attempt) {
             return Ok(self.failed(step, ended, Class::Artifact, &why));
         }
-        let changed = self.out_of_scope(step, &ended.attempt)?;
+        let changed = self.changed_beyond(step.writes.as_ref(), step, &ended.attempt)?;
         let named = first_few(changed.into_iter(), CHANGED_NAMED_MAX);
         Ok(named.map_or(Outcome::Succeeded, |names| {
             let error = format!("it may not change these files, and did: {names}");
@@ -150,10 +161,26 @@ impl Driver<'_> {
         }))
     }
 
-    /// The files that an attempt changed although its step may not.
-    fn out_of_scope(&mut self, step: &Step, attempt: &Attempt) -> Result<Vec<String>> {
-        let Some(writes) = &step.writes else { return Ok(Vec::new()) };
-        let may: Vec<String> = writes.iter().chain(&step.artifacts).cloned().collect();
+    /// The files outside of its scope that an attempt changed, where that calls for a replan.
+    fn drifted(&mut self, attempt: &Attempt) -> Result<Vec<String>> {
+        let Some(step) = self.planned(&attempt.step).cloned() else { return Ok(Vec::new()) };
+        if step.scope.is_none() || !replan::minds_drift(&self.plan, &self.state, &attempt.step) {
+            return Ok(Vec::new());
+        }
+        let mut changed = self.changed_beyond(step.scope.as_ref(), &step, attempt)?;
+        changed.truncate(DRIFTED_KEPT_MAX);
+        Ok(changed.iter().map(|path| self.redact(path)).collect())
+    }
+
+    /// The files that an attempt changed besides these and its artifacts.
+    fn changed_beyond(
+        &mut self,
+        allowed: Option<&Vec<String>>,
+        step: &Step,
+        attempt: &Attempt,
+    ) -> Result<Vec<String>> {
+        let Some(allowed) = allowed else { return Ok(Vec::new()) };
+        let may: Vec<String> = allowed.iter().chain(&step.artifacts).cloned().collect();
         let found = self.state.step(&attempt.step).and_then(|s| s.scope_from.clone());
         let left = self.snapshot(&attempt.step.lane(), &format!("after {attempt}"));
         // What can't be checkpointed is reported when the outcome is recorded.
@@ -186,6 +213,9 @@ impl Driver<'_> {
 
     /// Records that an attempt could not be started.
     pub(super) fn not_started(&mut self, attempt: &Attempt, error: &str) -> Result<()> {
+        if is_replan(attempt) {
+            return self.replan_failed(error, None);
+        }
         if !self.is_running(attempt) {
             return Ok(());
         }
@@ -203,6 +233,9 @@ impl Driver<'_> {
 
     /// Records that an attempt was lost with its keeper.
     pub(super) fn lost(&mut self, attempt: &Attempt, why: String) -> Result<()> {
+        if is_replan(attempt) {
+            return self.replan_lost(&why);
+        }
         if !self.is_running(attempt) {
             return Ok(());
         }
@@ -274,7 +307,12 @@ impl Driver<'_> {
         lines.drain(..lines.len().saturating_sub(LINES_PASSED_ON));
         let class = classified.class;
         let signature = failure::signature(class, &error, &lines);
-        let next = self.escalated(&step, &ended.attempt, &signature, next).unwrap_or(next);
+        let path = &ended.attempt.step;
+        let replan = replan::after_failure(&self.plan, &self.state, path, (class, next));
+        let next = match replan.map(|trigger| Next::Replan { trigger }) {
+            Some(next) => next,
+            None => self.escalated(&step, &ended.attempt, &signature, next).unwrap_or(next),
+        };
         Outcome::Failed { class, error, lines, budget, signature, next }
     }
 
@@ -343,6 +381,10 @@ impl Driver<'_> {
                 _ => {}
             }
         }
+        let drifted = match &outcome {
+            Outcome::Succeeded => self.drifted(attempt)?,
+            _ => Vec::new(),
+        };
         let changed_by_tests =
             !tests.is_empty() && self.are_files_changed(attempt, ended.and_then(|e| e.part_began));
         self.record(Event::StepFinished(Box::new(StepFinished {
@@ -361,6 +403,7 @@ impl Driver<'_> {
             changed_by_tests,
             command: command.map(|c| self.redact(&c)),
             retries_max,
+            drifted,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.files.recheck_inputs |= redone;
@@ -404,6 +447,7 @@ impl Driver<'_> {
                 let Some(failed) = state.failure_context.last().cloned() else { return Ok(()) };
                 self.reopen(&path, (failed.class, failed.error, failed.lines), None)
             }
+            (Role::Tests, Progress::Pending) => self.reopen_for_replan(&ended.attempt.step),
             (Role::PullRequest, Progress::Done) => {
                 let url = self.world.answer(ended, &self.options.redactor).filter(|_| !withheld);
                 let url = url.map(|url| url.trim().to_owned()).unwrap_or_default();
@@ -431,11 +475,17 @@ struct Remainder<'a> {
     tried: Option<String>,
 }
 
-fn was_killed(ended: &Ended) -> bool {
+/// Whether the work of a step ended with the exit code that asks for a replan.
+fn asks_for_replan(step: &Step, ended: &Ended) -> bool {
+    let works = ended.part == 0 && !matches!(step.work, Work::Tests(_));
+    works && step.role != Role::PullRequest && ended.code == Some(EXIT_REPLAN)
+}
+
+pub(super) fn was_killed(ended: &Ended) -> bool {
     ended.signal == Some(SIGKILL) || ended.code == Some(EXIT_KILLED)
 }
 
-fn how(ended: &Ended) -> String {
+pub(super) fn how(ended: &Ended) -> String {
     match (ended.code, ended.signal) {
         (Some(127), _) => "exit code 127 (command not found)".to_owned(),
         (Some(code), _) => format!("exit code {code}"),

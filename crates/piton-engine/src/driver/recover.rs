@@ -5,6 +5,7 @@ use piton_core::state::Progress;
 use piton_core::{LanePath, StepPath};
 
 use super::Driver;
+use super::replan::is_replan;
 use crate::error::Result;
 use crate::observer::Note;
 use crate::world::{Attempt, Found, Repaired};
@@ -13,7 +14,8 @@ impl Driver<'_> {
     /// Finds what became of attempts that have no outcome, and who fell that had them in hand.
     pub(super) fn recover(&mut self, fallen: &'static str) -> Result<()> {
         let running = self.state.running().into_iter();
-        let in_flight: Vec<_> = running.map(|(step, number)| Attempt { step, number }).collect();
+        let running = running.map(|(step, number)| Attempt { step, number });
+        let in_flight: Vec<_> = running.chain(self.replan_process()).collect();
         let attached = self.world.attach(self.run.epoch, &self.state.mark, &in_flight)?;
         if !attached.strays.is_empty() {
             self.observer.note(&Note::StraysEnded { names: attached.strays });
@@ -82,7 +84,7 @@ impl Driver<'_> {
         if is_stopping || self.options.limits.draining {
             return self.lost(attempt, "its driver stopped before it was started".to_owned());
         }
-        self.place_order(attempt)
+        if is_replan(attempt) { self.order_replan() } else { self.place_order(attempt) }
     }
 
     pub(super) fn place_order(&mut self, attempt: &Attempt) -> Result<()> {

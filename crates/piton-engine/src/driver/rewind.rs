@@ -115,6 +115,7 @@ impl Driver<'_> {
 
     fn carry_out_rewind(&mut self) -> Result<Option<Refusal>> {
         let Some(intent) = self.state.rewinding.clone() else { return Ok(None) };
+        self.exchange_plan(intent.undoes)?;
         let done = if intent.workspaces.is_empty() && intent.reverts.is_empty() {
             Ok(())
         } else {
@@ -131,6 +132,7 @@ impl Driver<'_> {
         }
         let undone = reverted.is_empty() && intent.kind == RewindKind::Undo;
         if undone {
+            self.follow_record()?;
             self.set_up_returned(&intent)?;
         }
         self.commit()?;

@@ -52,7 +52,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn signalled(&mut self, signal: i32) -> Result<()> {
-        let running = self.state.running().len().saturating_sub(self.unrecorded.hashing.len());
+        let running = self.at_work().saturating_sub(self.unrecorded.hashing.len());
         // A Ctrl-C that only lets steps finish is outdone by the signal that ends them.
         if self.stop.ending.is_none() || self.stop.signal.is_none() {
             self.stop.signal = Some(signal);
@@ -65,12 +65,17 @@ impl Driver<'_> {
         self.end_all("a signal ended the run")
     }
 
+    /// How many processes are at work, as far as it is recorded.
+    fn at_work(&self) -> usize {
+        self.state.running().len() + usize::from(self.replan_process().is_some())
+    }
+
     pub(super) fn end_all(&mut self, why: &'static str) -> Result<()> {
         if self.stop.ending.is_some() {
             return Ok(());
         }
         self.stop.ending = Some(why);
-        let running = self.state.running().len();
+        let running = self.at_work();
         if running > 0 {
             self.observer.note(&Note::Ending { running });
         }

@@ -215,6 +215,7 @@ pub fn describe(events: &[Event]) -> String {
             Event::RunAborted(e) if e.cancel => "cancelled the run".to_owned(),
             Event::RunAborted(_) => "aborted the run".to_owned(),
             Event::RunArchived(_) => "archived the run".to_owned(),
+            Event::ReplanWanted(e) => format!("{} will be replanned", e.phase),
             Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
             other => codec::tag(other).to_owned(),
         })

@@ -113,6 +113,7 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         None => settings.defaults.clone(),
     };
     let phases = builder.phases(root, &defaults);
+    let replan = builder.replan(root, &defaults);
     let plan = Plan {
         title,
         protocol,
@@ -123,6 +124,7 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         phases: Vec::new(),
         record: None,
         task_worktrees: TaskWorktrees::Off,
+        replan,
     };
     Draft { plan, phases }
 }
@@ -174,6 +176,8 @@ impl Builder<'_, '_> {
             after: Vec::new(),
             gate: node.text("gate", self.sink).map(|gate| gate.value),
             lanes: Vec::new(),
+            complexity: node.complexity("complexity", self.sink),
+            tasks: node.count32("tasks", self.sink).unwrap_or(0),
         };
         PhaseDraft { phase, id, needs: node.texts("needs", self.sink), lanes }
     }
@@ -242,12 +246,15 @@ impl Builder<'_, '_> {
         let artifacts = check_globs("artifacts", artifacts, self.sink);
         let writes =
             node.texts("writes", self.sink).map(|globs| check_globs("writes", globs, self.sink));
+        let scope = node.texts("scope", self.sink);
+        let scope = scope.map(|globs| check_globs("scope", globs, self.sink));
         let work = self.work(node, &id, defaults).unwrap_or(Work::Run(Command::Args(Vec::new())));
         let step = Step {
             test: read_command(node, "test", self.has_spec, self.sink),
             inputs: inputs.into_iter().map(|input| input.value).collect(),
             artifacts: artifacts.iter().map(|artifact| artifact.value.clone()).collect(),
             writes: writes.map(|globs| globs.into_iter().map(|glob| glob.value).collect()),
+            scope: scope.map(|globs| globs.into_iter().map(|glob| glob.value).collect()),
             escalation: node.text("escalation", self.sink).map(|gate| gate.value),
             ..self.bare_step(id.value.clone(), work, defaults)
         };
@@ -336,6 +343,7 @@ pub fn bare_step(id: String, work: Work, defaults: &Defaults, step_time: Millis)
         inputs: Vec::new(),
         artifacts: Vec::new(),
         writes: None,
+        scope: None,
         escalation: None,
         retries: defaults.retries.unwrap_or(0),
         backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),

@@ -9,6 +9,7 @@ mod check;
 mod graph;
 pub mod implicit;
 mod lanes;
+pub mod replan;
 mod work;
 
 #[cfg(test)]

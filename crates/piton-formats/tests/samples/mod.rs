@@ -4,6 +4,7 @@
 //! least once with all its fields filled.
 
 mod plan;
+mod replans;
 pub mod runs;
 
 use piton_core::event::{
@@ -99,6 +100,7 @@ fn finished(path: &str, attempt: u32, outcome: Outcome) -> Event {
         changed_by_tests: true,
         command: Some(text("make all")),
         retries_max: Some(3),
+        drifted: texts(&["other.rs"]),
     }))
 }
 
@@ -476,6 +478,9 @@ fn story() -> Vec<Event> {
             why: text("a rollback"),
             act: Some(4),
         }),
+    ]);
+    story.extend(replans::story(&plan));
+    story.extend([
         Event::BudgetExhausted(BudgetExhausted { budget: text("tokens"), used: 9, limit: 8 }),
         left(Verdict::Budget),
         aborted(true),
@@ -492,6 +497,12 @@ pub fn requests() -> Vec<Request> {
         Request::Skip { step: step("P1/A/work"), satisfy: true },
         Request::Abort { cancel: true, message: text("enough") },
         Request::Archive,
+        Request::Replan {
+            phase: text("P1"),
+            reason: text("split it"),
+            step: Some(step("P1/A/work")),
+            force: true,
+        },
         Request::Checkpoint {
             message: text("before lunch"),
             head: Some(text("head")),

@@ -1,10 +1,12 @@
 //! A plan with all that a plan may say, and a small one.
 
 use piton_core::budget::Budgets;
+use piton_core::complexity::Complexity;
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskOf, TaskWorktrees};
 use piton_core::plan::{Command, Lane, OnChange, OnFailure, Phase, Step, Work};
 use piton_core::{Millis, Plan};
 
+use super::replans;
 use super::{lane, text, texts};
 
 fn planned(id: &str, role: Role, work: Work) -> Step {
@@ -17,6 +19,7 @@ fn planned(id: &str, role: Role, work: Work) -> Step {
         inputs: texts(&["src/**"]),
         artifacts: texts(&["target/out"]),
         writes: Some(texts(&["docs/**"])),
+        scope: Some(texts(&["src/**"])),
         escalation: Some(text("Convergence escalation")),
         retries: 3,
         backoff: Millis(100),
@@ -90,9 +93,12 @@ pub fn plan() -> Plan {
             after: texts(&["P0"]),
             gate: Some(text("Spec approval")),
             lanes: vec![a, task, b],
+            complexity: Some(Complexity(725)),
+            tasks: 7,
         }],
         record: Some(text("specs/1/.pipeline-state.md")),
         task_worktrees: TaskWorktrees::Auto,
+        replan: Some(replans::rules(planned("replan", Role::Work, run()))),
     }
 }
 

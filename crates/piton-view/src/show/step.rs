@@ -153,7 +153,7 @@ fn finish(attempt: &mut Attempt, at: At, e: &StepFinished) {
             attempt.lines.clone_from(lines);
             attempt.next_at = match next {
                 Next::Retry { at } | Next::Wait { until: at } => Some(At(*at)),
-                Next::Fail | Next::Escalate => None,
+                Next::Fail | Next::Escalate | Next::Replan { .. } => None,
             };
             "failed"
         }

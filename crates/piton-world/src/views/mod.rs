@@ -4,7 +4,7 @@
 //! that can't be written stops nothing: the next event writes it.
 
 mod log;
-mod replace;
+pub(crate) mod replace;
 
 #[cfg(test)]
 mod tests;

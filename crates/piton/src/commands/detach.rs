@@ -57,6 +57,7 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     }
     for (flag, set) in [
         ("--keep-going", args.keep_going),
+        ("--force-replan", args.force_replan),
         ("--takeover", args.takeover),
         ("--seed-dirty", args.seed_dirty),
         ("--accept-plan", args.accept_plan),

@@ -80,7 +80,8 @@ fn check_names(state: &RunState, args: &LogArgs) -> Result<()> {
         args.lane.as_ref().is_none_or(|lane| names::fits_lane(path, lane))
             && args.step.as_ref().is_none_or(|step| names::fits(path, step))
     };
-    if state.steps().any(|(path, _)| fits(&path)) {
+    let replans = state.replans.phases.keys().map(|phase| attempts::replan(phase));
+    if state.steps().map(|(path, _)| path).chain(replans).any(|path| fits(&path)) {
         return Ok(());
     }
     let wanted: Vec<String> = [("lane", &args.lane), ("step", &args.step)]

@@ -21,6 +21,7 @@ pub mod log;
 pub mod moved_bases;
 pub mod questions;
 pub mod reject;
+pub mod replan;
 pub mod request;
 pub mod restore;
 pub mod resume;
@@ -62,6 +63,7 @@ pub fn dispatch(
         Command::Reject(args) => reject::run(&context()?, &args),
         Command::Waiting => waiting::run(&context()?),
         Command::Init(args) => init::run(&context()?, &args),
+        Command::Replan(args) => replan::run(&context()?, &args),
         Command::Retry(args) => retry::run(&context()?, &args),
         Command::Skip(args) => skip::run(&context()?, &args),
         Command::Abort(args) => abort::run(&context()?, &args),

@@ -69,16 +69,21 @@ pub fn is_given_up(row: &RunRow) -> bool {
 /// approve themselves, accept a changed spec or plan, or push the driver out that holds them. The
 /// environment can be changed by a step, its ancestors cannot. Another run may be driven from a step.
 pub fn refuse_inside(context: &Context, loaded: &Loaded) -> Result<()> {
+    if is_inside(context, loaded) {
+        return Err(inside(&loaded.row.run_id));
+    }
+    refuse_unseen(context, loaded)
+}
+
+/// Whether this process is part of a step of a run.
+pub fn is_inside(context: &Context, loaded: &Loaded) -> bool {
     let dir = context.run_dir(&loaded.row.run_id);
     let same = |other: &std::path::Path| {
         other == dir
             || other.canonicalize().ok().is_some_and(|o| dir.canonicalize().ok() == Some(o))
     };
     let above = piton_process::strays::keepers_above(&[&dir]);
-    if is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d)) {
-        return Err(inside(&loaded.row.run_id));
-    }
-    refuse_unseen(context, loaded)
+    is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d))
 }
 
 /// Refuses to touch the worktrees of a run whose project was moved or copied here since: they are
@@ -350,6 +355,8 @@ fn concerns(event: &Event, target: Target<'_>) -> bool {
                 | Event::RunAborted(_)
                 | Event::RunArchived(_)
                 | Event::DriverAttached(_)
+                | Event::ReplanWanted(_)
+                | Event::ReplanEnded(_)
         ),
     }
 }

@@ -25,7 +25,7 @@ use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::drive::{self, ticks};
 use crate::error::{CommandError, Kind, Result};
-use crate::plan_file::PlanFile;
+use crate::plan_file::{PlanFile, before_replan};
 use crate::ui;
 use piton_world::{kept, scratch_folders};
 
@@ -307,8 +307,11 @@ fn compare(
         return Ok(Compared { check, live: recorded, gates: Gates::default(), ticks: Vec::new() });
     }
     let tasks = Some(recorded.task_worktrees);
-    let file = PlanFile::for_run(context, &loaded.state, tasks)?;
-    let file = file.map(|file| file.like(&recorded));
+    // While a replan writes the plan's files, the plan is what they were before.
+    let file = match before_replan(context, &loaded.state, &recorded)? {
+        Some(file) => Some(file),
+        None => PlanFile::for_run(context, &loaded.state, tasks)?.map(|file| file.like(&recorded)),
+    };
     let mut world = drive::world(context, &loaded.state);
     let who = Context::who();
     let (plan, spec, outputs) = (args.accept_plan, args.accept_spec, args.accept_outputs);

@@ -115,3 +115,28 @@ fn a_run_that_is_interrupted() {
     screen.project.write("go", "");
     screen.piton("resume").is("resume-interrupted");
 }
+
+/// Lost: what a person reads of replans, and where one is refused, would be unread.
+#[test]
+fn a_run_that_is_replanned() {
+    let plan = r#"
+[replan]
+run = "sh revise.sh"
+
+[[phase]]
+id = "P1"
+run = "echo no schema yet; exit 86"
+
+[[phase]]
+id = "P2"
+complexity = 9
+run = "echo done"
+"#;
+    let mut screen = Screen::with_plan(plan);
+    let revise = "sed -i 's/echo no.*86/echo a schema/' \"$PITON_PLAN\"\n";
+    screen.project.write("revise.sh", revise);
+    screen.piton("run --run-id r1").is("run-replanned");
+    screen.piton("status").piton("waiting").is("status-replanned");
+    screen.piton("undo --list").piton("replan P1 --reason late").is("replan-refused");
+    screen.piton("replan P2 --reason 'split it' --run r1").is("replan");
+}

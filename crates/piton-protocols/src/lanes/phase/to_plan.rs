@@ -154,8 +154,15 @@ impl Builder<'_> {
             lanes.extend(self.lane(lane, id, &phase_id));
         }
         lanes.extend(self.validation(&phase_id, &lanes));
-        let phase =
-            plan::Phase { id: phase_id, needs: Vec::new(), after: Vec::new(), gate: None, lanes };
+        let phase = plan::Phase {
+            id: phase_id,
+            needs: Vec::new(),
+            after: Vec::new(),
+            gate: None,
+            lanes,
+            complexity: None,
+            tasks: 0,
+        };
         let title = if self.phase.title.is_empty() { &self.phase.id } else { &self.phase.title };
         let plan = Plan {
             record: None,
@@ -167,6 +174,7 @@ impl Builder<'_> {
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
             task_worktrees: self.task_worktrees(),
+            replan: None,
         };
         Planned { plan, holds, mixed }
     }

@@ -35,6 +35,7 @@ fn step(id: &str) -> Step {
     Step {
         escalation: None,
         writes: None,
+        scope: None,
         id: id.to_owned(),
         work: Work::Run(Command::Shell(format!("do {id}"))),
         test: None,
@@ -65,8 +66,15 @@ fn plan() -> Plan {
         lane("validation", Isolation::InPlace, &[]),
     ];
     lanes[2].steps[0].role = Role::Validation;
-    let phase =
-        Phase { id: "P1".to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes };
+    let phase = Phase {
+        id: "P1".to_owned(),
+        needs: Vec::new(),
+        after: Vec::new(),
+        gate: None,
+        lanes,
+        complexity: None,
+        tasks: 0,
+    };
     Plan {
         record: None,
         on_change: piton_core::plan::OnChange::default(),
@@ -77,6 +85,7 @@ fn plan() -> Plan {
         budgets: Budgets::default(),
         phases: vec![phase],
         task_worktrees: TaskWorktrees::Off,
+        replan: None,
     }
 }
 
@@ -215,6 +224,7 @@ impl Run {
             tests: if ok { vec!["make test".to_owned()] } else { Vec::new() },
             command: (!ok).then(|| "make test".to_owned()),
             retries_max: (!ok).then_some(1),
+            drifted: Vec::new(),
             ..StepFinished::new(step, attempt, outcome)
         })));
     }

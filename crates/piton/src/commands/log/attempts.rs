@@ -6,8 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use piton_core::event::{Event, Outcome, StepFinished};
+use piton_core::event::{Event, LogRanges, Outcome, ReplanOutcome};
+use piton_core::replan_state::REPLAN_LANE;
 use piton_core::{LanePath, StepPath};
+
+/// How an attempt ended that was cut short.
+const INTERRUPTED: &str = "interrupted";
 
 /// Places in standard output and standard error.
 pub type Places = (u64, u64);
@@ -43,43 +47,54 @@ impl Attempts {
     /// Takes in an event.
     pub fn take(&mut self, event: &Event) {
         match event {
-            Event::StepStarted(e) => self.list.push(Attempt {
-                step: e.step.clone(),
-                number: e.attempt,
-                outcome: None,
-                start: self.ends.get(&e.step.lane()).copied().unwrap_or_default(),
-                dropped: (None, None),
-                end: None,
-            }),
-            Event::StepFinished(e) => self.finish(e),
+            Event::StepStarted(e) => self.start(e.step.clone(), e.attempt),
+            Event::StepFinished(e) => {
+                let outcome = match e.outcome {
+                    Outcome::Succeeded => "succeeded",
+                    Outcome::Failed { .. } => "failed",
+                    Outcome::Interrupted { .. } => INTERRUPTED,
+                };
+                self.finish((&e.step, e.attempt), outcome, e.logs);
+            }
+            Event::ReplanBegun(e) => self.start(replan(&e.phase), e.attempt),
+            Event::ReplanEnded(e) => {
+                let outcome = match e.outcome {
+                    ReplanOutcome::Replanned(_) => "succeeded",
+                    ReplanOutcome::Failed { .. } | ReplanOutcome::Looped { .. } => "failed",
+                    ReplanOutcome::Interrupted { .. } => INTERRUPTED,
+                };
+                self.finish((&replan(&e.phase), e.attempt), outcome, e.logs);
+            }
             _ => {}
         }
     }
 
-    fn finish(&mut self, e: &StepFinished) {
-        let is_it = |a: &Attempt| a.number == e.attempt && a.step == e.step;
+    fn start(&mut self, step: StepPath, number: u32) {
+        let start = self.ends.get(&step.lane()).copied().unwrap_or_default();
+        let (outcome, dropped, end) = (None, (None, None), None);
+        self.list.push(Attempt { step, number, outcome, start, dropped, end });
+    }
+
+    fn finish(&mut self, (step, number): (&StepPath, u32), outcome: &'static str, logs: LogRanges) {
+        let is_it = |a: &Attempt| a.number == number && a.step == *step;
         let Some(index) = self.list.iter().rposition(is_it) else {
             return;
         };
-        let lane = e.step.lane();
+        let lane = step.lane();
         let attempt = &mut self.list[index];
-        attempt.outcome = Some(match e.outcome {
-            Outcome::Succeeded => "succeeded",
-            Outcome::Failed { .. } => "failed",
-            Outcome::Interrupted { .. } => "interrupted",
-        });
-        if e.logs.is_empty() {
-            if matches!(e.outcome, Outcome::Interrupted { .. }) {
+        attempt.outcome = Some(outcome);
+        if logs.is_empty() {
+            if outcome == INTERRUPTED {
                 self.lost.entry(lane).or_default().push(index);
             } else {
                 attempt.end = Some(attempt.start);
             }
             return;
         }
-        let (out, err) = (e.logs.stdout, e.logs.stderr);
+        let (out, err) = (logs.stdout, logs.stderr);
         attempt.start = (out.0, err.0);
         attempt.end = Some((out.1, err.1));
-        attempt.dropped = (e.logs.stdout_dropped, e.logs.stderr_dropped);
+        attempt.dropped = (logs.stdout_dropped, logs.stderr_dropped);
         let start = attempt.start;
         for lost in self.lost.remove(&lane).unwrap_or_default() {
             self.list[lost].end = Some(start);
@@ -105,6 +120,11 @@ impl Attempts {
     }
 }
 
+/// What the process of a replan is called, as if it were a step.
+pub fn replan(phase: &str) -> StepPath {
+    StepPath::new(phase, REPLAN_LANE, "replan")
+}
+
 impl Attempt {
     /// The two log files of its lane.
     pub fn files(&self, logs: &Path) -> (PathBuf, PathBuf) {
@@ -117,7 +137,7 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use piton_core::Millis;
-    use piton_core::event::{LogRanges, StepStarted};
+    use piton_core::event::{StepFinished, StepStarted};
     use piton_core::hash::Sha;
 
     use super::*;
