@@ -18,6 +18,7 @@ pub mod layout;
 pub mod leftover;
 pub mod next;
 pub mod place;
+pub mod report;
 pub mod resume;
 pub mod rewind;
 mod row;
