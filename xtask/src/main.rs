@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test | soak | bench`.
+//! Developer commands: `cargo xtask test | soak | bench | report-check`.
 //!
 //! What a developer or a CI machine does with the whole workspace lives here rather than in shell
 //! scripts: it is typed, it runs on a fresh clone with nothing but cargo, and the loops that kill
@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod report_check;
 mod rng;
 mod shell;
 mod soak;
@@ -30,6 +31,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Measure floors, peers and ours side by side
     Bench(bench::BenchArgs),
+    /// Measure the HTML report of a run with 40 lanes in a headless Chromium
+    ReportCheck(report_check::ReportCheckArgs),
     #[command(name = soak::READER_COMMAND, hide = true)]
     Read,
     #[command(name = bench::ROLE_COMMAND, hide = true)]
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Soak(args) => soak::command(args),
         Command::Bench(args) => bench::command(&args),
+        Command::ReportCheck(args) => report_check::command(args),
         Command::Read => soak::read(),
         Command::Role(args) => bench::role(&args),
     };
@@ -66,6 +70,12 @@ enum Failure {
 impl From<String> for Failure {
     fn from(message: String) -> Self {
         Self::Other(message)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Other(error.to_string())
     }
 }
 

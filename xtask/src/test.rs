@@ -8,14 +8,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::shell::{answers, capture, cargo};
-use crate::{Failure, Result, soak, tools};
+use crate::{Failure, Result, report_check, soak, tools};
 
 /// How one step went.
 struct Done {
     name: String,
-    passed: bool,
+    how: How,
     took: Duration,
     remark: String,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Passed,
+    Failed,
+    /// It shows nothing here: neither a pass nor a failure.
+    Skipped,
+}
+
+impl How {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Skipped => "skipped",
+        }
+    }
 }
 
 /// The steps so far.
@@ -41,10 +60,16 @@ impl Steps {
                 "output above".to_owned()
             }
         };
-        let word = if passed { "passed" } else { "FAILED" };
-        eprintln!("== {name}: {word} in {:.1} s", took.as_secs_f64());
-        self.0.push(Done { name: name.to_owned(), passed, took, remark });
+        let how = if passed { How::Passed } else { How::Failed };
+        eprintln!("== {name}: {} in {:.1} s", how.word(), took.as_secs_f64());
+        self.0.push(Done { name: name.to_owned(), how, took, remark });
         passed
+    }
+
+    /// A step that can show nothing here.
+    fn skipped(&mut self, name: &str, because: &str) {
+        let (how, remark) = (How::Skipped, because.to_owned());
+        self.0.push(Done { name: name.to_owned(), how, took: Duration::ZERO, remark });
     }
 
     /// Carries out a step that is one cargo command.
@@ -57,19 +82,21 @@ impl Steps {
 
     fn left_out(&mut self, name: &str, because: &str) {
         let remark = format!("not run: {because}");
-        self.0.push(Done { name: name.to_owned(), passed: false, took: Duration::ZERO, remark });
+        let how = How::Failed;
+        self.0.push(Done { name: name.to_owned(), how, took: Duration::ZERO, remark });
     }
 
     fn summary(&self) -> Result<()> {
         let width = self.0.iter().map(|done| done.name.len()).max().unwrap_or(0);
         println!();
-        for Done { name, passed, took, remark } in &self.0 {
-            let word = if *passed { "passed" } else { "FAILED" };
-            let line = format!("{name:width$}  {word}  {:6.1} s  {remark}", took.as_secs_f64());
-            println!("{}", line.trim_end());
+        for Done { name, how, took, remark } in &self.0 {
+            let (word, secs) = (how.word(), took.as_secs_f64());
+            println!("{}", format!("{name:width$}  {word:7}  {secs:6.1} s  {remark}").trim_end());
         }
-        let failed = self.0.iter().filter(|done| !done.passed).count();
-        println!("{} passed, {failed} failed", self.0.len() - failed);
+        let count = |how: How| self.0.iter().filter(|done| done.how == how).count();
+        let (failed, skipped) = (count(How::Failed), count(How::Skipped));
+        let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+        println!("{} passed, {failed} failed{skipped}", count(How::Passed));
         if failed == 0 { Ok(()) } else { Err(Failure::Said) }
     }
 }
@@ -80,6 +107,8 @@ pub(crate) fn run() -> Result<()> {
     if !steps.step("tools", needed) {
         return steps.summary();
     }
+    // It takes as long as the lints, and is needed only after the build.
+    let browser = thread::spawn(|| tools::ensure(&[tools::CHROMIUM]));
     steps.cargo("format", &["fmt", "--all", "--check"], &[]);
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.cargo("lints", &clippy, &[]);
@@ -97,6 +126,18 @@ pub(crate) fn run() -> Result<()> {
         steps.cargo("tests", &["test", "--workspace", "--all-targets", "--no-fail-fast"], &[]);
     }
     steps.cargo("doctests", &["test", "--workspace", "--doc"], &[]);
+    let _ = browser.join();
+    match (built, report_check::browser()) {
+        (false, _) => steps.left_out("report page", "there is no release build"),
+        (true, None) => steps.skipped("report page", report_check::NO_BROWSER),
+        (true, Some(browser)) => {
+            steps.step("report page", || match report_check::check(browser, None) {
+                Ok(seen) => Ok(seen),
+                Err(Failure::Said) => Err(String::new()),
+                Err(Failure::Other(wrong)) => Err(wrong),
+            });
+        }
+    }
     for name in soak::NAMES {
         let title = format!("soak {name}");
         if built {

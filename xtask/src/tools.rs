@@ -26,6 +26,10 @@ pub(crate) const MAKE: Tool = Tool { program: "make", asked: "--version", packag
 pub(crate) const NINJA: Tool =
     Tool { program: "ninja", asked: "--version", package: "ninja-build" };
 
+/// Shows the pages of reports.
+pub(crate) const CHROMIUM: Tool =
+    Tool { program: "chromium", asked: "--version", package: "chromium" };
+
 /// What became of the tools that were asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Found {

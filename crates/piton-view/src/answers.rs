@@ -71,6 +71,9 @@ shapes! {
     /// A run that continues in the background.
     Detached<'a> { run_id: &'a str, pid: u32, log: &'a Path }
 
+    /// A report that was written to a file.
+    Reported<'a> { run_id: &'a str, file: &'a Path, format: &'a str, bytes: usize }
+
     /// How often each step ran in the demo.
     Demo { ran: Vec<Ran> }
 
@@ -229,6 +232,13 @@ impl InWords for Detached<'_> {
             Words ", end it with ",
             Piton "abort {run}",
         ]
+    }
+}
+
+impl InWords for Reported<'_> {
+    fn words(&self) -> Remedy {
+        let (run, file) = (self.run_id, sanitize(&self.file.to_string_lossy()));
+        remedy![Words "wrote the report of run {run} to {file}"]
     }
 }
 

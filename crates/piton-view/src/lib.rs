@@ -19,6 +19,7 @@ pub mod leftover;
 pub mod next;
 pub mod place;
 pub mod replan;
+pub mod report;
 pub mod resume;
 pub mod rewind;
 mod row;

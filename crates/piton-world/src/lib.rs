@@ -17,6 +17,7 @@ mod tail;
 mod text;
 pub mod views;
 pub mod workspaces;
+pub mod write;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 mod back;
 mod deciding;
+mod report;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 pub use deciding::{GateArgs, InitArgs, RejectArgs};
+pub use report::{Format, ReportArgs};
 
 /// The help section for options that every command has.
 const GLOBAL: &str = "Global options";
@@ -54,6 +56,8 @@ pub enum Command {
     Runs(RunsArgs),
     /// Show details of a run, phase, lane, step or checkpoint.
     Show(ShowArgs),
+    /// Report the course of a run: time line, attempts, failures, decisions, costs.
+    Report(ReportArgs),
     /// Record a checkpoint of a run.
     Checkpoint(CheckpointArgs),
     /// Approve a gate.
@@ -117,6 +121,7 @@ impl Command {
                 | Self::Runs(_)
                 | Self::Log(_)
                 | Self::Show(_)
+                | Self::Report(_)
                 | Self::Attach(_)
                 | Self::Approve(_)
                 | Self::Reject(_)

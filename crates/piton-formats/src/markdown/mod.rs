@@ -6,6 +6,7 @@
 pub mod edit;
 pub mod inline;
 pub mod table;
+pub mod write;
 
 use std::ops::Range;
 

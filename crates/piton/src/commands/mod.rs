@@ -22,6 +22,7 @@ pub mod moved_bases;
 pub mod questions;
 pub mod reject;
 pub mod replan;
+pub mod report;
 pub mod request;
 pub mod restore;
 pub mod resume;
@@ -58,6 +59,7 @@ pub fn dispatch(
         Command::Log(args) => log::run(&context()?, &args),
         Command::Runs(args) => runs::run(&context()?, &args),
         Command::Show(args) => show::run(&context()?, &args),
+        Command::Report(args) => report::run(&context()?, &args),
         Command::Checkpoint(args) => checkpoint::run(&context()?, &args),
         Command::Approve(args) => approve::run(&context()?, &args, true),
         Command::Reject(args) => reject::run(&context()?, &args),

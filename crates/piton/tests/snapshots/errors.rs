@@ -126,6 +126,7 @@ fn names_that_lead_nowhere() {
     screen.piton("rollback --lane api").piton("diff nope").piton("restore nope");
     screen.piton("run nope.toml").piton("run README --run-id x").piton("inspect nope.md");
     screen.piton("run --lane nope plan.toml").piton("run --phase nope plan.toml");
+    screen.piton("report nope").piton("report --output nope/report.md");
     screen.piton("explain nope").piton("-C nowhere status").is("errors-names");
 }
 

@@ -10,6 +10,7 @@ use piton_core::lane::{Stage, StageStatus};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status};
+use piton_formats::markdown::write::{cell, code, fence, inline, table};
 
 use super::super::{fix, phase};
 use super::Place;
@@ -20,8 +21,6 @@ use crate::time;
 const MARK: &str = "<!-- Text below this line is kept. -->\n";
 /// How our part begins.
 const TITLE: &str = "# Run report: ";
-/// Longest text in a table; the log has the full text.
-const CELL_CHARS_MAX: usize = 200;
 /// Characters of an abbreviated commit id.
 const SHA_CHARS: usize = 12;
 
@@ -179,68 +178,6 @@ fn ended(exit: Option<i32>) -> String {
     }
 }
 
-fn table(out: &mut String, title: &str, head: &[&str], rows: Vec<Vec<String>>) {
-    if rows.is_empty() {
-        return;
-    }
-    let _ = write!(out, "\n## {title}\n\n| {} |\n", head.join(" | "));
-    let _ = writeln!(out, "|{}", "---|".repeat(head.len()));
-    for row in rows {
-        let _ = writeln!(out, "| {} |", row.join(" | "));
-    }
-}
-
-/// Lines in a fence that is longer than any backquotes in them.
-fn fence(out: &mut String, language: &str, lines: &[String]) {
-    let text = lines.join("\n");
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let marks = "`".repeat(longest.max(2) + 1);
-    let text = text.replace('\r', "");
-    let _ = write!(out, "{marks}{language}\n{}\n{marks}\n", text.trim_end());
-}
-
-/// A text on one line.
-fn inline(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(visible).collect::<String>().trim().to_owned()
-}
-
-/// A text for a cell of a table.
-fn cell(text: &str) -> String {
-    let mut short: String = inline(text).chars().take(CELL_CHARS_MAX).collect();
-    if text.chars().count() > CELL_CHARS_MAX {
-        short.push('…');
-    }
-    short.replace('|', "\\|")
-}
-
-/// A text as code within a cell.
-fn code(text: &str) -> String {
-    let cell = cell(text);
-    match (cell.is_empty(), cell.contains('`')) {
-        (true, _) => String::new(),
-        (_, true) => format!("`` {cell} ``"),
-        _ => format!("`{cell}`"),
-    }
-}
-
 fn sha(sha: &str) -> String {
     code(&sha.chars().take(SHA_CHARS).collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_others_break_neither_tables_nor_fences() {
-        let mut out = String::new();
-        table(&mut out, "Empty", &["a"], Vec::new());
-        table(&mut out, "One", &["a", "b"], vec![vec![cell("A | B\n"), code("`x`")]]);
-        fence(&mut out, "text", &["Attempt 1: ``` no".to_owned(), "line\r".to_owned()]);
-        let wanted = "\n## One\n\n| a | b |\n|---|---|\n| A \\| B | `` `x` `` |\n\
-            ````text\nAttempt 1: ``` no\nline\n````\n";
-        assert_eq!(out, wanted);
-        assert_eq!(cell(&"x".repeat(300)).chars().count(), CELL_CHARS_MAX + 1);
-    }
 }
