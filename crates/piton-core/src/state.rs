@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{FileHash, ProtocolRef, RewindIntended, Verdict};
-pub use crate::gate::{Decision, GateState, Reviewed};
+pub use crate::gate::{Approved, Decision, GateState, Reviewed};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
@@ -80,6 +80,8 @@ pub struct RunState {
     pub gates: BTreeMap<GateRef, GateState>,
     /// The gates at which changes were wanted.
     pub reviews: BTreeMap<GateRef, Reviewed>,
+    /// Its last approval.
+    pub approved: Option<Approved>,
     /// Gates of its phase document whose ticks count.
     pub ticks: BTreeSet<String>,
     /// Those that were ticked while its steps were at work: a step may have done it.

@@ -506,7 +506,7 @@ fn each_status_of_a_state_file_has_its_meaning() {
                 "over, told"
             }
             Existing::Unclear(why) => {
-                assert!(why.to_string().contains(RECORD), "{why}");
+                assert!(why.refusal.to_string().contains(RECORD), "{why:?}");
                 "unclear"
             }
         };
@@ -542,8 +542,14 @@ fn the_constitution_check_is_looked_at_before_a_resume_and_after_the_stage() {
 
     let step = StepPath::new("architect", "main", "work");
     let read = |path: &str| run.project.text(path);
-    let ended =
-        Starting { plan: &run.plan, state: &run.state, step: &step, attempt: 1, read: &read };
+    let ended = Starting {
+        plan: &run.plan,
+        state: &run.state,
+        step: &step,
+        attempt: 1,
+        read: &read,
+        left: &Vec::new,
+    };
     let why = Pipeline.rejects(&ended).unwrap_or_default();
     assert!(why.contains("Constitution Check") && why.contains("line 7"), "{why}");
     run.project.put(&adr, ADR);
@@ -559,8 +565,14 @@ fn each_stage_is_given_what_the_playbook_says() {
     let given = |stage: &str| {
         let step = StepPath::new(stage, "main", "work");
         let read = |path: &str| run.project.text(path);
-        let starting =
-            Starting { plan: &run.plan, state: &run.state, step: &step, attempt: 1, read: &read };
+        let starting = Starting {
+            plan: &run.plan,
+            state: &run.state,
+            step: &step,
+            attempt: 1,
+            read: &read,
+            left: &Vec::new,
+        };
         Pipeline.dispatch(&starting).context
     };
     let spec = format!("{FOLDER}/feature.spec.md");

@@ -1,9 +1,10 @@
 //! How events change gates, and the steps that wait at them or run again because of them.
 
 use super::{gate_name, steps};
+use crate::approval;
 use crate::event::{ChangesWanted, GateDecided, Review};
 use crate::id::{GateRef, StepPath};
-use crate::state::{Decision, GateState, Progress, Reviewed, RunState};
+use crate::state::{Approved, Decision, GateState, Progress, Reviewed, RunState};
 use crate::time::Timestamp;
 
 /// Most reviews that are passed on to the next attempt: older ones were answered by attempts since.
@@ -23,7 +24,11 @@ pub(super) fn decided(state: &mut RunState, at: Timestamp, event: &GateDecided) 
     let GateDecided { approved, by, message, .. } = event.clone();
     let said = Review { by: by.clone(), message: message.clone(), comments: Vec::new() };
     if let Some(gate) = state.gates.get_mut(&event.gate) {
-        gate.decision = Some(Decision { approved, by, message, at });
+        gate.decision = Some(Decision { approved, by: by.clone(), message, at });
+    }
+    if approved {
+        let (gate, seen) = (event.gate.clone(), approval::newest_snapshot(state));
+        state.approved = Some(Approved { gate, name, by, seen });
     }
     let Ok(path) = StepPath::try_from(event.gate.0.clone()) else { return };
     let waits = |s: &&mut crate::state::StepState| s.progress == Progress::Escalated;

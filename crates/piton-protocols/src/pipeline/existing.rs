@@ -10,13 +10,13 @@ use piton_core::plan::{Lane, Phase};
 use piton_core::refusal::Refusal;
 use piton_core::{GateRef, Plan, StepPath, Timestamp, remedy};
 
-use super::decision::{Decision, Ended, NoRun, Unclear, decide};
+use super::decision::{Decision, Ended, NoRun, Unclear as Why, decide};
 use super::files::{DONE, boxes, renamed};
 use super::hashes::Comparison;
 use super::settings::Settings;
 use super::state::{Checkpoint, Completed, JobStatus, State, read, stage_key};
 use super::{gaps, hashes, plan};
-use crate::protocol::{Candidate, Existing, Look, Midway, Source};
+use crate::protocol::{Candidate, Existing, Look, Midway, Source, Unclear};
 use crate::time;
 
 /// Who ticked a box, as far as anybody knows.
@@ -47,22 +47,28 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
         Decision::NotARun(NoRun::Nothing) if text.trim().is_empty() => Existing::Nothing,
         Decision::NotARun(NoRun::Nothing) => {
             let cause = format!("{path} is not a state file of a pipeline");
-            Existing::Unclear(
-                Refusal::new("state-unclear", cause).or("move it away, then start again"),
-            )
+            let refusal = Refusal::new("state-unclear", cause).or("move it away, then start again");
+            Existing::Unclear(Box::new(Unclear { refusal, resume: None }))
         }
-        Decision::AskHuman(why) => Existing::Unclear(unclear(path, &why)),
+        Decision::AskHuman(why) => {
+            let resume = match midway(source, plan, &state, path) {
+                Existing::Midway(midway) => Some(midway),
+                Existing::Nothing => Some(Midway::default()),
+                _ => None,
+            };
+            Existing::Unclear(Box::new(Unclear { refusal: unclear(path, &why), resume }))
+        }
     }
 }
 
-fn unclear(path: &str, why: &Unclear) -> Refusal {
+fn unclear(path: &str, why: &Why) -> Refusal {
     let (cause, change) = match why {
-        Unclear::NoStatus => (
+        Why::NoStatus => (
             format!("{path} does not say what the status of the run is"),
             "add a line `- status: IN_PROGRESS`",
         ),
         // A second line would contradict the first.
-        Unclear::UnknownStatus(raw) => {
+        Why::UnknownStatus(raw) => {
             (format!("{path} has the unknown status `{raw}`"), "change its status to IN_PROGRESS")
         }
     };
@@ -78,7 +84,7 @@ fn midway(source: &Source<'_>, plan: &Plan, state: &State, path: &str) -> Existi
             format!("{path} is at the stage `{current}`, which this pipeline does not have");
         let refusal = Refusal::new("state-unclear", cause)
             .or("add the stage to `stages` of [pipeline] in piton.toml, or correct current_stage");
-        return Existing::Unclear(refusal);
+        return Existing::Unclear(Box::new(Unclear { refusal, resume: None }));
     };
     let take = Take { source, plan, state };
     if take.has_not_begun() {
