@@ -79,14 +79,14 @@ impl Edit for Recording<'_> {
         let text = match there.map(std::str::from_utf8) {
             None => self.view.anew(),
             Some(Ok(text)) => text.to_owned(),
-            Some(Err(_)) => return refused(self.path, "is not text"),
+            Some(Err(_)) => return self.refused("is not text"),
         };
         let found = read(self.path, &text).0;
         match found.substance {
             Substance::Run => {}
             _ if !is_stable => return Wanted::Unfinished,
-            Substance::Template => return refused(self.path, "is a template nobody filled in"),
-            Substance::Nothing => return refused(self.path, "is not a state file"),
+            Substance::Template => return self.refused("is a template nobody filled in"),
+            Substance::Nothing => return self.refused("is not a state file"),
         }
         let new = self.view.written(&text, &found);
         if there.is_some_and(|bytes| bytes == new.as_bytes()) {
@@ -96,8 +96,14 @@ impl Edit for Recording<'_> {
     }
 }
 
-fn refused(path: &str, why: &str) -> Wanted {
-    Wanted::Refused(format!("{path} {why}, so it was left as it is; move it away, then resume"))
+impl Recording<'_> {
+    /// Leaves the file to whoever wrote it.
+    fn refused(&self, why: &str) -> Wanted {
+        let (path, run) = (self.path, self.view.run_id());
+        Wanted::Refused(format!(
+            "{path} {why}, so it was left as it is; move it away, then run `piton resume {run}`"
+        ))
+    }
 }
 
 /// A run as its state file shows it.
@@ -108,12 +114,16 @@ struct View<'e> {
 }
 
 impl View<'_> {
+    fn run_id(&self) -> &str {
+        self.state.run_id.as_ref().map_or("", |id| id.0.as_str())
+    }
+
     /// A new file, to be brought up to date.
     fn anew(&self) -> String {
         let boxes = boxes(self.plan);
         let boxes: Vec<&str> = boxes.iter().map(String::as_str).collect();
         fresh(&NewRun {
-            run_id: self.state.run_id.as_ref().map_or("", |id| id.0.as_str()),
+            run_id: self.run_id(),
             feature: &self.state.title,
             spec_version: "",
             spec_hash: &self.spec_hash(),

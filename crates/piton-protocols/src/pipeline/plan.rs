@@ -17,6 +17,7 @@ use super::files::DONE;
 use super::settings::Settings;
 use super::stages::{self, Stage};
 use super::state;
+use crate::format::Claim;
 use crate::protocol::{Reading, Source, Unreadable};
 
 /// Where another name for the state file is looked for first.
@@ -28,10 +29,19 @@ const NO_CHECKPOINT: &str = "none";
 /// Keys of a stage that are not keys of a step.
 const OWN_KEYS: [&str; 3] = ["outputs", "checkpoint", "read_only"];
 
-/// Tells whether a folder is that of a feature.
-pub(super) fn is_feature(source: &Source<'_>) -> bool {
-    let spec = Settings::of(source.settings).spec().to_owned();
-    source.text.is_none() && (source.read)(&below(source.path, &spec)).is_ok()
+/// How sure it is that a folder is that of a feature. One whose spec is gone still is: its run says what
+/// follows from that.
+pub(super) fn claim(source: &Source<'_>) -> Claim {
+    let settings = Settings::of(source.settings);
+    let features = format!("{}/", settings.features().trim_end_matches('/'));
+    let mut files = state_files(source.path, source.settings);
+    files.push(below(source.path, settings.spec()));
+    match source.text {
+        Some(_) => Claim::No,
+        None if files.iter().any(|path| (source.read)(path).is_ok()) => Claim::Content,
+        None if source.path.starts_with(&features) => Claim::Name,
+        None => Claim::No,
+    }
 }
 
 /// Reads the folder of a feature.
