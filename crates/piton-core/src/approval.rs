@@ -6,6 +6,20 @@ use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::Role;
 use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 
+/// The approved gates that come after work that is done again. Those before it were given for other
+/// work, and stay.
+pub fn after_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
+    let guards = |gate: &GateRef| {
+        lanes.iter().any(|lane| gate.0 == lane.phase || gate.0 == lane.to_string())
+    };
+    let is_redone = |gate: &GateRef| {
+        reviewed(state, gate).iter().any(|step| lanes.contains(&state.parent_of(&step.lane())))
+    };
+    let mut gates = of_work(state, lanes);
+    gates.retain(|gate| !guards(gate) || is_redone(gate));
+    gates
+}
+
 /// The approved gates of the phases and lanes with this work, and those that come after it.
 pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
     let mut later: Vec<LanePath> = lanes.iter().map(|lane| state.parent_of(lane)).collect();

@@ -21,6 +21,7 @@ pub(super) fn asked(state: &mut RunState, at: Timestamp, gate: &GateRef, name: &
 pub(super) fn decided(state: &mut RunState, at: Timestamp, event: &GateDecided) {
     let name = gate_name(state, &event.gate).cloned().unwrap_or_default();
     asked(state, at, &event.gate, &name);
+    state.reopened.remove(&event.gate);
     let GateDecided { approved, by, message, .. } = event.clone();
     let said = Review { by: by.clone(), message: message.clone(), comments: Vec::new() };
     if let Some(gate) = state.gates.get_mut(&event.gate) {

@@ -176,8 +176,14 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     let mut gates = Vec::new();
     for (gate, saved) in old.gates {
         let now = match saved {
-            Some(saved) => state.gates.insert(gate.clone(), saved),
-            None => state.gates.remove(&gate),
+            Some(saved) => {
+                state.reopened.remove(&gate);
+                state.gates.insert(gate.clone(), saved)
+            }
+            None => {
+                state.reopened.insert(gate.clone());
+                state.gates.remove(&gate)
+            }
         };
         gates.push((gate, now));
     }

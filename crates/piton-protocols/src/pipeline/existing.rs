@@ -92,6 +92,7 @@ fn midway(source: &Source<'_>, plan: &Plan, state: &State, path: &str) -> Existi
     }
     let mut midway = Midway { spec: take.spec(), ..Midway::default() };
     midway.said.push(format!("{path} was written by another tool: continuing at {current}"));
+    midway.said.extend(take.spec_words());
     for (index, phase) in plan.phases.iter().enumerate().filter(|(_, phase)| phase.id != DONE) {
         take.stage(phase, index, at, &mut midway);
     }
@@ -131,6 +132,19 @@ impl Take<'_> {
             Comparison::Different => hashes::digest(recorded),
             _ => Some(Sha::of(text.as_bytes())),
         }
+    }
+
+    /// What the recorded hash of the spec says about the spec.
+    fn spec_words(&self) -> Option<String> {
+        let recorded = self.state.value("spec_hash").filter(|hash| !hash.trim().is_empty())?;
+        let text = (self.source.read)(self.plan.spec.as_deref()?).ok()?;
+        let words = match hashes::compare(recorded, text.as_bytes()) {
+            Comparison::WholeFile => "is that of the whole file",
+            Comparison::BelowMetadata => "is that of what follows the metadata of the file",
+            Comparison::Different => "differs",
+            Comparison::Unverifiable => "is not a complete SHA-256, and is not compared",
+        };
+        Some(format!("spec hash: the recorded one {words}"))
     }
 
     fn stage(&self, phase: &Phase, index: usize, at: usize, midway: &mut Midway) {

@@ -80,7 +80,7 @@ fn the_visible_of_two_state_files_is_used() {
     let visible = format!("{FOLDER}/pipeline-state.md");
     feature.project.write(STATE, &foreign("tdd", "COMPLETE"));
     feature.project.write(&visible, &foreign("architect", "IN_PROGRESS"));
-    feature.run().exits(3).says(&format!("both {visible} and its hidden twin exist"));
+    feature.run().exits(3).says(&format!("both {visible} and {STATE} exist"));
     assert_eq!(feature.ran(), ["architect"]);
     assert_eq!(feature.state(), foreign("tdd", "COMPLETE"));
     assert!(feature.project.read(&visible).contains("- status: WAITING_FOR_HUMAN"));

@@ -52,8 +52,12 @@ fn lines(context: &Context, store: &mut Store, state: &RunState, gate: &GateRef)
 
 /// What changed since a person last decided: all files in numbers, those to decide about line by line.
 fn changes(context: &Context, state: &RunState, gate: &GateRef, steps: &[StepPath]) -> Vec<String> {
-    let snapshot =
-        |path: &StepPath| state.lane(&path.lane())?.work.as_ref()?.latest.snapshot.clone();
+    // Lanes in place share their files: what is there now is in the newest snapshot of them all.
+    let snapshot = |path: &StepPath| {
+        let work = state.lane(&path.lane())?.work.as_ref()?;
+        let own = !work.isolation.is_in_place();
+        if own { work.latest.snapshot.clone() } else { approval::newest_snapshot(state) }
+    };
     let Some(((last, seen), now)) =
         approval::decided_before(state, gate).zip(steps.iter().find_map(snapshot))
     else {
