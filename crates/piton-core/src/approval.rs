@@ -6,20 +6,6 @@ use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::Role;
 use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 
-/// The approved gates that come after work that is done again. Those before it were given for other
-/// work, and stay.
-pub fn after_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
-    let guards = |gate: &GateRef| {
-        lanes.iter().any(|lane| gate.0 == lane.phase || gate.0 == lane.to_string())
-    };
-    let is_redone = |gate: &GateRef| {
-        reviewed(state, gate).iter().any(|step| lanes.contains(&state.parent_of(&step.lane())))
-    };
-    let mut gates = of_work(state, lanes);
-    gates.retain(|gate| !guards(gate) || is_redone(gate));
-    gates
-}
-
 /// The approved gates of the phases and lanes with this work, and those that come after it.
 pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
     let mut later: Vec<LanePath> = lanes.iter().map(|lane| state.parent_of(lane)).collect();
@@ -92,10 +78,7 @@ pub fn newest_snapshot(state: &RunState) -> Option<String> {
 pub fn decided_before(state: &RunState, gate: &GateRef) -> Option<(Last, String)> {
     let approved = state.approved.as_ref().and_then(|last| Some((last, last.seen.clone()?)));
     let review = state.reviews.get(gate).and_then(|last| Some((last, last.seen.clone()?)));
-    // An approval of this gate that was taken back came after any changes that were wanted there.
-    if let Some((last, seen)) = review
-        && approved.as_ref().is_none_or(|(approved, _)| approved.gate != *gate)
-    {
+    if let Some((last, seen)) = review {
         return Some((Last::Changes { by: last.by.clone() }, seen));
     }
     if let Some((last, seen)) = approved {

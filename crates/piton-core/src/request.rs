@@ -148,7 +148,7 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
                 _ => None,
             };
             let lanes: Vec<_> = events.iter().filter_map(done_again).collect();
-            let gates = approval::after_work(state, &lanes);
+            let gates = approval::of_work(state, &lanes);
             events.extend(approval::reopened(gates, by, &format!("{step} runs again"), None));
             Ok(events)
         }

@@ -506,6 +506,7 @@ fn each_status_of_a_state_file_has_its_meaning() {
                 "over, told"
             }
             Existing::Unclear(why) => {
+                assert!(why.resume.is_some(), "its stage is known: a person may continue there");
                 assert!(why.refusal.to_string().contains(RECORD), "{why:?}");
                 "unclear"
             }
@@ -513,7 +514,8 @@ fn each_status_of_a_state_file_has_its_meaning() {
         assert_eq!(found, wanted, "{status}");
     }
     project.put(RECORD, &FOREIGN.replace("current_stage: programmer", "current_stage: qa"));
-    assert!(matches!(project.existing(), Existing::Unclear(_)), "an unknown stage");
+    let unknown = project.existing();
+    assert!(matches!(unknown, Existing::Unclear(why) if why.resume.is_none()), "an unknown stage");
 }
 
 const ADR: &str = "# ADR\n\n## Constitution Check\n\n| Article | Status | Notes |\n|---|---|---|\n\
@@ -587,6 +589,8 @@ fn each_stage_is_given_what_the_playbook_says() {
     assert!(architect.contains("research.md") && architect.contains("- constitution.md"));
     run.project.put(&format!("{FOLDER}/code-review.md"), "findings\n");
     assert!(given("refactor")["existing"].contains("code-review.md"));
+    let programmer = given("programmer")["existing"].clone();
+    assert!(programmer.contains("research.md") && programmer.contains("code-review.md"));
     let programmer = run.plan.step(&StepPath::new("programmer", "main", "work")).expect("a stage");
     let Work::Prompt { prompt, .. } = &programmer.work else { panic!("it is a prompt") };
     assert!(prompt.contains("do not start over"), "{prompt}");

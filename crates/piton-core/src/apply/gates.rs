@@ -28,6 +28,7 @@ pub(super) fn decided(state: &mut RunState, at: Timestamp, event: &GateDecided) 
         gate.decision = Some(Decision { approved, by: by.clone(), message, at });
     }
     if approved {
+        state.reviews.remove(&event.gate);
         let (gate, seen) = (event.gate.clone(), approval::newest_snapshot(state));
         state.approved = Some(Approved { gate, name, by, seen });
     }

@@ -39,11 +39,14 @@ pub(super) fn claim(source: &Source<'_>) -> Claim {
     let features = format!("{}/", settings.features().trim_end_matches('/'));
     let mut files = state_files(source.path, source.settings);
     files.push(below(source.path, settings.spec()));
-    match source.text {
-        Some(_) => Claim::No,
-        None if files.iter().any(|path| (source.read)(path).is_ok()) => Claim::Content,
-        None if source.path.starts_with(&features) => Claim::Name,
-        None => Claim::No,
+    if source.text.is_some() {
+        Claim::No
+    } else if files.iter().any(|path| (source.read)(path).is_ok()) {
+        Claim::Content
+    } else if source.path.starts_with(&features) {
+        Claim::Name
+    } else {
+        Claim::No
     }
 }
 

@@ -19,7 +19,7 @@ fn changed_files_are_listed_with_the_command_that_accepts_them() {
     feature.run().exits(3);
     let run = feature.project.run_id();
     let gate = ("gate".to_owned(), format!("piton approve {run} refactor"));
-    assert_eq!(waiting(&feature), [gate.clone()]);
+    assert_eq!(waiting(&feature), std::slice::from_ref(&gate));
     let adr = format!("{FOLDER}/adr.md");
     feature.project.write(&adr, &format!("{}By hand.\n", feature.project.read(&adr)));
     let accept = format!("piton resume {run} --accept-outputs");

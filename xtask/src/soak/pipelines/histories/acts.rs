@@ -200,11 +200,10 @@ fn garble(round: &mut Round<'_>, scratch: &Scratch, done: &mut Vec<String>) -> R
         2 => String::new(),
         _ => {
             let status = pick(round, &STATUSES);
-            let lines = text.lines().map(|line| match line.starts_with("- status:") {
-                true => format!("- status: {status}\n"),
-                false => format!("{line}\n"),
-            });
-            lines.collect()
+            let line = format!("- status: {status}");
+            let is_status = |line: &str| line.starts_with("- status:");
+            let lines = text.lines().map(|old| if is_status(old) { line.as_str() } else { old });
+            lines.flat_map(|line| [line, "\n"]).collect()
         }
     };
     let shown = new.lines().find(|line| line.starts_with("- status:")).unwrap_or(&new);

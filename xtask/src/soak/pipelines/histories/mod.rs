@@ -30,8 +30,7 @@ pub(in crate::soak) fn history(round: &mut Round<'_>) -> Result<(), Broken> {
     let lived = live(round, &scratch, &mut done);
     let ended = lived.and_then(|()| {
         done.push("then only what is printed".to_owned());
-        person::follows(round, &scratch, &mut done)?;
-        scratch.nothing_lives()
+        person::follows(round, &scratch, &mut done)
     });
     ended.map_err(|broken| {
         let done: Vec<String> = done.iter().map(|act| format!("\n    - {act}")).collect();
@@ -66,7 +65,7 @@ fn piton(
     done.push(format!("piton {}", words.join(" ")));
     let ended = scratch.start(words)?.wait()?;
     if let Some(last) = done.last_mut() {
-        last.push_str(&format!(" => {}", ended.code()));
+        last.extend([" => ", &ended.code().to_string()]);
     }
     if ended.code() > LAST_CODE || ended.said.contains("panicked") {
         return Err(format!("piton {} ended with {}", words.join(" "), ended.word()));

@@ -127,7 +127,7 @@ fn by_hand(scratch: &Scratch, said: &str, done: &mut Vec<String>) -> Result<bool
         done.push("its status becomes IN_PROGRESS".to_owned());
         let text = fs::read_to_string(&path).map_err(|e| e.to_string())?;
         let kept = text.lines().filter(|line| !line.starts_with("- status:"));
-        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        let kept: String = kept.flat_map(|line| [line, "\n"]).collect();
         let new =
             kept.replacen("# Pipeline State\n", "# Pipeline State\n\n- status: IN_PROGRESS\n", 1);
         fs::write(&path, new).map_err(|e| e.to_string())?;
