@@ -66,6 +66,9 @@ fn changes(context: &Context, state: &RunState, gate: &GateRef, steps: &[StepPat
     let root = &context.project.root;
     let (seen, now) = (format!("{seen}:tree"), format!("{now}:tree"));
     let counted = history::diff(root, &seen, &now, true).unwrap_or_default();
+    if counted.is_empty() && last == Last::Nothing {
+        return Vec::new();
+    }
     let since = match last {
         Last::Changes { by } => format!("{by} asked for changes"),
         Last::Approved { by, name } => format!("{by} approved \"{name}\""),
