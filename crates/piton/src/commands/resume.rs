@@ -170,9 +170,12 @@ fn prepare(
     args: &DriveArgs,
     again: bool,
 ) -> Result<Option<Leased>> {
-    let loaded = store.load(run_id)?;
+    let mut loaded = store.load(run_id)?;
     if loaded.seq == 0 {
-        return super::run::begin(context, store, loaded, lease, args).map(Some);
+        if !super::run::take_over(context, store, &loaded, lease)? {
+            return super::run::begin(context, store, loaded, lease, args).map(Some);
+        }
+        loaded = store.load(run_id)?;
     }
     let compared = compare(context, store, &loaded, args)?;
     let Compared { mut check, live, gates, ticks } = compared;

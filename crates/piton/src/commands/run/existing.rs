@@ -84,7 +84,7 @@ fn asked(context: &Context, unclear: &Unclear) -> Result<Answer> {
 }
 
 /// A new run that begins where another tool came to.
-fn taken_over(plan: &PlanFile, Midway { events, spec, said }: Midway) -> Known {
+pub fn taken_over(plan: &PlanFile, Midway { events, spec, said }: Midway) -> Known {
     said.into_iter().for_each(ui::say);
     let path = plan.recorded.spec.clone();
     let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
@@ -102,8 +102,14 @@ pub fn set_aside(context: &Context, plan: &PlanFile, mut known: Known) -> Result
     Ok(known)
 }
 
-/// Records what a run begins with; somebody else drives it then.
-pub fn record(store: &mut Store, row: &RunRow, lease: &Lease, events: &[Event]) -> Result<()> {
+/// Records what a run begins with; with `release`, somebody else drives it then.
+pub fn record(
+    store: &mut Store,
+    row: &RunRow,
+    lease: &Lease,
+    events: &[Event],
+    release: bool,
+) -> Result<()> {
     let (mut state, at) = (RunState::default(), now());
     for event in events {
         piton_core::apply(&mut state, at, event)?;
@@ -116,7 +122,7 @@ pub fn record(store: &mut Store, row: &RunRow, lease: &Lease, events: &[Event]) 
         events,
         state: &state,
         answered: &[],
-        release: true,
+        release,
     })?;
     Ok(())
 }
