@@ -14,7 +14,9 @@ impl Rng {
         let name = name.bytes().fold(0_u64, |sum, byte| sum.rotate_left(7) ^ u64::from(byte));
         let mut rng = Self(seed ^ name.rotate_left(32));
         let offset = rng.next();
-        Self(offset.wrapping_add(round.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        let mut rng = Self(offset.wrapping_add(round.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        // Mixed once more: else a round would have the numbers of the one before, one place further.
+        Self(rng.next())
     }
 
     /// A seed nobody had before, short enough to be typed.

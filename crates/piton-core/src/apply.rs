@@ -431,6 +431,9 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::GateAsked(e) => gates::asked(state, at, &e.gate, &e.name),
         Event::GateDecided(e) => gates::decided(state, at, e),
         Event::GateReopened(e) => {
+            // What is ticked now was ticked for the approval that is taken back.
+            state.ticks.extend(gate_name(state, &e.gate).cloned());
+            state.reopened.insert(e.gate.clone());
             let taken = state.gates.remove(&e.gate);
             if let Some(act) = state.undo.iter_mut().find(|act| Some(act.id) == e.act) {
                 act.gates.push((e.gate.clone(), taken));
@@ -442,7 +445,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             replans::answered_by_hand(state);
         }
         Event::TicksSeen(e) if e.count => {
-            state.doubted.retain(|gate| !e.gates.contains(gate));
+            state.doubted.retain(|gate| !e.gates.contains(gate) && !e.gone.contains(gate));
+            state.ticks.retain(|gate| !e.gone.contains(gate));
             state.ticks.extend(e.gates.iter().cloned());
         }
         Event::TicksSeen(e) => state.doubted.extend(e.gates.iter().cloned()),

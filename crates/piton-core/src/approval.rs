@@ -64,6 +64,50 @@ pub fn reviewed(state: &RunState, gate: &GateRef) -> Vec<StepPath> {
     lanes.filter_map(|path| last_step(state, &path)).collect()
 }
 
+/// The snapshot of a run that was taken last.
+pub fn newest_snapshot(state: &RunState) -> Option<String> {
+    let taken = state.lanes().filter_map(|(_, lane)| {
+        let work = lane.work.as_ref()?;
+        Some((work.records.iter().map(|record| record.at).max(), work.latest.snapshot.clone()?))
+    });
+    taken.max_by_key(|(at, _)| *at).map(|(_, snapshot)| snapshot)
+}
+
+/// What the work before a gate is compared with: the snapshot that a person decided about last, at
+/// this gate or the one before it, and what they decided. Without one, what was there when it began.
+pub fn decided_before(state: &RunState, gate: &GateRef) -> Option<(Last, String)> {
+    let approved = state.approved.as_ref().and_then(|last| Some((last, last.seen.clone()?)));
+    let review = state.reviews.get(gate).and_then(|last| Some((last, last.seen.clone()?)));
+    if let Some((last, seen)) = review {
+        return Some((Last::Changes { by: last.by.clone() }, seen));
+    }
+    if let Some((last, seen)) = approved {
+        return Some((Last::Approved { by: last.by.clone(), name: last.name.clone() }, seen));
+    }
+    let records = state.lanes().filter_map(|(_, lane)| lane.work.as_ref()?.records.first());
+    let first = records.min_by_key(|record| record.event)?;
+    Some((Last::Nothing, first.snapshot.clone()?))
+}
+
+/// What a person decided last about work that is decided about now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// They wanted changes.
+    Changes {
+        /// Who.
+        by: String,
+    },
+    /// They approved a gate.
+    Approved {
+        /// Who.
+        by: String,
+        /// What was asked there.
+        name: String,
+    },
+    /// Nobody decided yet.
+    Nothing,
+}
+
 /// The last step of a lane that does its work, if it was done.
 fn last_step(state: &RunState, path: &LanePath) -> Option<StepPath> {
     let lane = state.lane(path)?;

@@ -231,6 +231,11 @@ fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Sur
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
         let phase_open =
             replans::goes_on((plan, state, limits), phase, phase_open, &mut survey) && phase_open;
+        let ready = || is_phase_ready(phase, |id| phases.get(id).copied());
+        if phase.is_over() && is_asked_again(state, &phase.id) && ready() {
+            // What it guards is done, and what was approved is another now.
+            gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
+        }
         for lane in &phase.lanes {
             let selected = limits.selects(&phase.id, lane);
             let satisfied = &satisfied;
@@ -267,6 +272,10 @@ impl View<'_> {
 fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
     let (state, lane) = (view.state, view.lane);
     if lane.is_over() {
+        let place = || format!("{}/{}", view.phase.id, lane.id);
+        if lane.gate.is_some() && is_asked_again(state, &place()) && view.is_ready() {
+            gate_open(state, GateRef(place()), lane.gate.as_ref(), survey);
+        }
         return;
     }
     if tasks::clears(view, survey) {
@@ -344,6 +353,11 @@ fn gate_open(state: &RunState, gate: GateRef, name: Option<&String>, survey: &mu
         survey.unasked.push((gate, name.clone()));
     }
     false
+}
+
+/// Whether a person took the approval of a gate back.
+fn is_asked_again(state: &RunState, place: &str) -> bool {
+    state.reopened.iter().any(|gate| gate.0 == place)
 }
 
 /// What does not run where a step is left out, for a person about to skip it: the phases and lanes

@@ -283,6 +283,9 @@ pub struct TicksSeen {
     /// The bytes of the document that had them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<Sha>,
+    /// Those that are not ticked any more: the next tick is a new one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
 }
 
 /// See [`Event::SpecAccepted`].

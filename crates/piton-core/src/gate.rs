@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::GateRef;
 use crate::time::Timestamp;
 
 /// The state of a gate.
@@ -24,6 +25,20 @@ pub struct Reviewed {
     /// Who wanted them.
     pub by: String,
     /// The snapshot that was reviewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+}
+
+/// The last approval of a run, of whatever gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approved {
+    /// The gate.
+    pub gate: GateRef,
+    /// What was asked there.
+    pub name: String,
+    /// Who approved it.
+    pub by: String,
+    /// The newest snapshot at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{FileHash, ProtocolRef, RewindIntended, Verdict};
-pub use crate::gate::{Decision, GateState, Reviewed};
+pub use crate::gate::{Approved, Decision, GateState, Reviewed};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
@@ -82,6 +82,10 @@ pub struct RunState {
     pub gates: BTreeMap<GateRef, GateState>,
     /// The gates at which changes were wanted.
     pub reviews: BTreeMap<GateRef, Reviewed>,
+    /// Its last approval.
+    pub approved: Option<Approved>,
+    /// The gates whose approval a person took back, until they decide again.
+    pub reopened: BTreeSet<GateRef>,
     /// Gates of its phase document whose ticks count.
     pub ticks: BTreeSet<String>,
     /// Those that were ticked while its steps were at work: a step may have done it.
@@ -368,9 +372,17 @@ impl RunState {
             .collect()
     }
 
-    /// Whether everything is finished or left out.
+    /// Whether everything is finished or left out, and no approval that was taken back is missing.
     pub fn is_over(&self) -> bool {
-        self.phases.iter().all(PhaseState::is_over)
+        self.phases.iter().all(PhaseState::is_over) && !self.reopened.iter().any(|g| self.guards(g))
+    }
+
+    /// Whether a gate is one of the plan's.
+    fn guards(&self, gate: &GateRef) -> bool {
+        let lane = |(path, lane): (LanePath, &LaneState)| {
+            lane.gate.is_some() && path.to_string() == gate.0
+        };
+        self.phase(&gate.0).is_some_and(|phase| phase.gate.is_some()) || self.lanes().any(lane)
     }
 
     /// The gates that were asked and not decided.

@@ -132,7 +132,8 @@ fn a_tick_says_something_until_it_counted_or_a_person_decided() {
     carry_out(&mut run, &decide("P1", false));
     assert!(!awaits(&run, "P1"));
     let gates = vec!["IF-1".to_owned(), "P2".to_owned()];
-    let seen = TicksSeen { gates, count: true, by: String::new(), document: None };
+    let seen =
+        TicksSeen { gates, count: true, by: String::new(), document: None, gone: Vec::new() };
     run.take(Event::TicksSeen(Box::new(seen)));
     assert!(!awaits(&run, "IF-1") && !awaits(&run, "P2") && awaits(&run, "P2/C"));
 }

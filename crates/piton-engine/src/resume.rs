@@ -72,19 +72,26 @@ pub struct Commands<'c> {
     pub retry: &'c str,
 }
 
+/// The option that accepts a changed spec.
+pub const ACCEPT_SPEC: &str = "--accept-spec";
+/// The option that accepts a changed plan.
+pub const ACCEPT_PLAN: &str = "--accept-plan";
+/// The option that accepts outputs that were changed from outside the run.
+pub const ACCEPT_OUTPUTS: &str = "--accept-outputs";
+
 /// Which differences stop, which only warn, and which make work run again.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    row("spec-changed", Severity::Stops, "the spec's bytes differ, or it is missing", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}"], Some("--accept-spec")),
+    row("spec-changed", Severity::Stops, "the spec's bytes differ, or it is missing", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}"], Some(ACCEPT_SPEC)),
     row("spec-accepted", Severity::Warns, "the spec differs, and `--accept-spec` was given", |_| "nothing: it is recorded with both hashes".into(), None),
-    row("plan-changed-finished", Severity::Stops, "a finished step has another definition in the plan", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}", Words ": the step runs again"], Some("--accept-plan")),
-    row("gate-removed", Severity::Stops, "a gate that nobody approved is no longer in the plan", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}", Words ": nobody is asked any more"], Some("--accept-plan")),
+    row("plan-changed-finished", Severity::Stops, "a finished step has another definition in the plan", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}", Words ": the step runs again"], Some(ACCEPT_PLAN)),
+    row("gate-removed", Severity::Stops, "a gate that nobody approved is no longer in the plan", |Commands { resume, .. }| remedy![Words "review it, then run ", Piton "{resume}", Words ": nobody is asked any more"], Some(ACCEPT_PLAN)),
     row("plan-changed", Severity::Warns, "the plan differs, but no finished step does", |_| "nothing: the new plan is recorded and used".into(), None),
     row("plan-missing", Severity::Warns, "the plan's file is gone", |_| "nothing: the recorded plan is used".into(), None),
     row("plan-secret", Severity::Stops, "the plan's file is gone, and the recorded plan had a secret taken out", |_| "bring the plan's file back".into(), None),
     row("artifact-missing", Severity::RunsAgain, "a finished step's artifact is gone", |_| "nothing: the step runs again".into(), None),
     row("artifact-changed", Severity::RunsAgain, "a finished step's artifact differs from what the run last recorded", |_| "nothing: the step runs again".into(), None),
-    row("output-changed", Severity::Stops, "a finished step's output was changed from outside the run, and the plan says `on_change = \"ask\"`", |Commands { resume, retry }| remedy![Words "review it, then keep it with ", Piton "{resume}", Words ", or run the step again with ", Piton "{retry}"], Some("--accept-outputs")),
+    row("output-changed", Severity::Stops, "a finished step's output was changed from outside the run, and the plan says `on_change = \"ask\"`", |Commands { resume, retry }| remedy![Words "review it, then keep it with ", Piton "{resume}", Words ", or run the step again with ", Piton "{retry}"], Some(ACCEPT_OUTPUTS)),
     row("output-accepted", Severity::Warns, "a finished step's output was changed from outside the run, and `--accept-outputs` was given", |_| "nothing: it is recorded with its hash".into(), None),
     row("input-outdated", Severity::Warns, "a finished step's declared input differs, and the plan says `on_change = \"ask\"`", |Commands { retry, .. }| remedy![Words "nothing, or run the step again with ", Piton "{retry}"], None),
     row("input-changed", Severity::RunsAgain, "a finished step's declared input differs", |_| "nothing: the step runs again".into(), None),
@@ -149,6 +156,27 @@ impl Check {
     /// Whether something must be decided by a person first.
     pub fn stops(&self) -> bool {
         self.differences.iter().any(|d| d.severity == Severity::Stops)
+    }
+
+    /// The command that resumes a run and accepts all that can be accepted: one accepted alone would
+    /// meet the other. What was accepted in this comparison is accepted again.
+    pub fn resume_command(&self, run_id: &str, accepts_plan: bool) -> String {
+        let has = |name: &str| self.differences.iter().any(|found| found.name == name);
+        let stops = |option: &str| {
+            let mut stops = self.differences.iter().filter(|d| d.severity == Severity::Stops);
+            stops.any(|found| found.next.accept == Some(option))
+        };
+        let mut command = format!("resume {run_id}");
+        for (option, given) in [
+            (ACCEPT_PLAN, accepts_plan && has("plan-changed")),
+            (ACCEPT_SPEC, has("spec-accepted")),
+            (ACCEPT_OUTPUTS, has("output-accepted")),
+        ] {
+            if given || stops(option) {
+                command.extend([" ", option]);
+            }
+        }
+        command
     }
 
     /// A comparison that ends before it began: one difference, and nothing to compare with.

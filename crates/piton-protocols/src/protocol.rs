@@ -180,6 +180,8 @@ pub struct Starting<'a> {
     pub attempt: u32,
     /// Reads a file of the folder that the step works in.
     pub read: &'a Reader<'a>,
+    /// The files that earlier attempts of the step changed and that are there, as far as it is known.
+    pub left: &'a dyn Fn() -> Vec<String>,
 }
 
 /// What the branch and the worktree of a lane are called; a number is added to names that are taken.
@@ -367,8 +369,17 @@ pub enum Existing {
         /// What is printed about that.
         said: String,
     },
-    /// Nobody can tell what it means.
-    Unclear(Refusal),
+    /// Nobody can tell what it means: a person decides.
+    Unclear(Box<Unclear>),
+}
+
+/// Files that nobody can tell the meaning of.
+#[derive(Clone, Debug)]
+pub struct Unclear {
+    /// What is unclear, and what to do where nobody can be asked.
+    pub refusal: Refusal,
+    /// How the run continues if a person says that it does; `None` if nobody knows where.
+    pub resume: Option<Midway>,
 }
 
 /// A plan that is to be begun.

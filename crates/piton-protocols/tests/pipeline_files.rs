@@ -97,17 +97,19 @@ enum Edit {
     Iteration(String),
     Cluster(String),
     Tick(String),
+    Untick(String),
     Note(String),
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
-    (0..7_usize, value()).prop_map(|(kind, value)| match kind {
+    (0..8_usize, value()).prop_map(|(kind, value)| match kind {
         0 => Edit::Field(value),
         1 => Edit::Detail(value),
         2 => Edit::Complete(value),
         3 => Edit::Iteration(value),
         4 => Edit::Cluster(value),
         5 => Edit::Tick(value),
+        6 => Edit::Untick(value),
         _ => Edit::Note(value),
     })
 }
@@ -130,6 +132,8 @@ fn apply(text: &str, edit: &Edit) -> String {
             editor.set_cluster(&Cluster { name, notes, ..Cluster::default() })
         }
         Edit::Tick(text) => editor.tick(&text),
+        // Only boxes that are there can be unticked.
+        Edit::Untick(text) => editor.tick(&text).untick(&text),
         Edit::Note(text) => editor.note(&text),
     };
     editor.into_text()
@@ -153,7 +157,7 @@ fn others(state: &State, edit: &Edit) -> State {
         }
         Edit::Iteration(_) => state.iterations.clear(),
         Edit::Cluster(_) => state.clusters.clear(),
-        Edit::Tick(_) => state.checkpoints.clear(),
+        Edit::Tick(_) | Edit::Untick(_) => state.checkpoints.clear(),
         Edit::Note(_) => state.notes.clear(),
     }
     // A file that had nothing of a state file has something now.

@@ -171,7 +171,7 @@ impl History {
                 let (from, to) = (hash(&e.from), hash(&e.to));
                 self.accepted.push(Accepted { what, from, to, by, at });
             }
-            Event::TicksSeen(e) => self.ticks.push(Ticked {
+            Event::TicksSeen(e) if !e.gates.is_empty() => self.ticks.push(Ticked {
                 gates: e.gates.clone(),
                 counts: e.count,
                 by: e.by.clone(),

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use piton_core::refusal::Remedy;
 use piton_core::state::Progress;
-use piton_core::{GateRef, RunState, Timestamp};
+use piton_core::{GateRef, RunState, StepPath, Timestamp};
+use piton_engine::resume::{ACCEPT_OUTPUTS, ACCEPT_SPEC, Check, Severity};
 use serde::Serialize;
 
 use crate::place::{At, Place};
@@ -22,6 +23,9 @@ pub enum Kind {
     BlockedLane,
     Budget,
     Spec,
+    Output,
+    Plan,
+    Blocked,
 }
 
 impl Kind {
@@ -32,6 +36,9 @@ impl Kind {
             Self::BlockedLane => "blocked lane",
             Self::Budget => "budget",
             Self::Spec => "changed spec",
+            Self::Output => "changed output",
+            Self::Plan => "changed plan",
+            Self::Blocked => "stopped run",
         }
     }
 }
@@ -51,8 +58,41 @@ shapes! {
     }
 }
 
-/// What waits in one run; `spec_changed` says how its spec differs from the record.
-pub fn waiting(state: &RunState, spec_changed: Option<String>, place: &Place) -> Vec<Item> {
+/// A difference between the world and the record that a person must decide about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// What kind of thing differs.
+    pub kind: Kind,
+    /// The step that it is about; empty for the whole run.
+    pub place: String,
+    /// What differs.
+    pub what: String,
+    /// Since when, if it is known.
+    pub since: Option<Timestamp>,
+}
+
+/// The differences of a comparison that stop a run. `since` tells when the files of a step were last
+/// changed, or the spec where there is none.
+pub fn stops(check: &Check, since: &dyn Fn(Option<&StepPath>) -> Option<Timestamp>) -> Vec<Stop> {
+    let stops = check.differences.iter().filter(|found| found.severity == Severity::Stops);
+    stops
+        .map(|found| {
+            let kind = match found.next.accept {
+                Some(ACCEPT_SPEC) => Kind::Spec,
+                Some(ACCEPT_OUTPUTS) => Kind::Output,
+                Some(_) => Kind::Plan,
+                None => Kind::Blocked,
+            };
+            let place = found.step.as_ref().map(ToString::to_string).unwrap_or_default();
+            let is_file = matches!(kind, Kind::Spec | Kind::Output);
+            let since = if is_file { since(found.step.as_ref()) } else { None };
+            Stop { kind, place, what: found.message.clone(), since }
+        })
+        .collect()
+}
+
+/// What waits in one run. Of what stops it, `resume` accepts everything that can be accepted.
+pub fn waiting(state: &RunState, stops: Vec<Stop>, resume: &str, place: &Place) -> Vec<Item> {
     let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     if state.ended.is_some() || state.is_over() {
         return Vec::new();
@@ -76,28 +116,25 @@ pub fn waiting(state: &RunState, spec_changed: Option<String>, place: &Place) ->
         .collect();
     for (path, step) in state.steps().filter(|(_, step)| step.progress == Progress::Failed) {
         let error = step.failure_context.last().map(|f| f.error.clone()).unwrap_or_default();
+        let since = step.clusters.iter().map(|cluster| cluster.first_at).max();
         let next = format!("retry {run} {path}");
-        all.push(item(Kind::FailedStep, &path.to_string(), error, last, &next));
+        let (path, since) = (path.to_string(), since.unwrap_or(last));
+        all.push(item(Kind::FailedStep, &path, error, since, &next));
     }
+    let resumes = format!("resume {run}");
     for (path, lane) in state.lanes() {
-        let blocked = lane.work.as_ref().and_then(|work| work.blocked.as_ref());
-        if let Some(refusal) = blocked {
-            let next = format!("resume {run}");
-            all.push(item(
-                Kind::BlockedLane,
-                &path.to_string(),
-                refusal.cause.clone(),
-                last,
-                &next,
-            ));
-        }
+        let Some(work) = &lane.work else { continue };
+        let Some(refusal) = &work.blocked else { continue };
+        let since = work.records.iter().map(|record| record.at).max().unwrap_or(last);
+        let (path, cause) = (path.to_string(), refusal.cause.clone());
+        all.push(item(Kind::BlockedLane, &path, cause, since, &resumes));
     }
     if let Some(budget) = &state.exhausted {
         let what = format!("the budget {budget} is used up; raise it in the plan");
-        all.push(item(Kind::Budget, "", what, last, &format!("resume {run}")));
+        all.push(item(Kind::Budget, "", what, last, &resumes));
     }
-    if let Some(what) = spec_changed {
-        all.push(item(Kind::Spec, "", what, last, &format!("resume {run} --accept-spec")));
+    for Stop { kind, place, what, since } in stops {
+        all.push(item(kind, &place, what, since.unwrap_or(last), resume));
     }
     all
 }
@@ -131,15 +168,24 @@ mod tests {
         let mut state = state();
         state.phases[0].lanes[0].steps[0].progress = Progress::Failed;
         state.exhausted = Some("tokens".to_owned());
-        let items = waiting(&state, Some("spec.md differs".to_owned()), &Place::default());
+        let stop = |kind, place: &str| Stop {
+            kind,
+            place: place.to_owned(),
+            what: "spec.md differs".to_owned(),
+            since: None,
+        };
+        let stops = vec![stop(Kind::Spec, ""), stop(Kind::Output, "P1/main/s1")];
+        let resume = "resume r-1 --accept-spec --accept-outputs";
+        let items = waiting(&state, stops, resume, &Place::default());
         let kinds: Vec<Kind> = items.iter().map(|item| item.kind).collect();
-        assert_eq!(kinds, [Kind::Gate, Kind::FailedStep, Kind::Budget, Kind::Spec]);
+        let wanted = [Kind::Gate, Kind::FailedStep, Kind::Budget, Kind::Spec, Kind::Output];
+        assert_eq!(kinds, wanted);
         assert_eq!(items[0].next, "piton approve r-1 P2");
         let text = list(&items, Timestamp(62_000));
         assert!(
             text.contains("r-1: gate P2, for 1m 00s: Spec approval\n  piton approve r-1 P2\n"),
             "{text}"
         );
-        assert!(text.contains("piton resume r-1 --accept-spec"), "{text}");
+        assert!(text.contains("piton resume r-1 --accept-spec --accept-outputs"), "{text}");
     }
 }

@@ -60,6 +60,9 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
         }
         Event::PlanAccepted(e) if e.by.is_empty() => "the changed plan takes effect".to_owned(),
         Event::PlanAccepted(e) => format!("the changed plan was accepted by {}", sanitize(&e.by)),
+        Event::TicksSeen(e) if e.gates.is_empty() => {
+            format!("no longer ticked: {}", sanitize(&e.gone.join(", ")))
+        }
         Event::TicksSeen(e) => {
             let (gates, by) = (sanitize(&e.gates.join(", ")), sanitize(&e.by));
             let counts = if e.count { "" } else { ", so it does not count yet" };

@@ -61,6 +61,12 @@ pub fn diff(dir: &Path, old: &str, new: &str, is_counted: bool) -> Result<String
     Git::at(dir).args(["diff", "--no-color", "--no-ext-diff"]).args(stat).args([old, new]).text()
 }
 
+/// How some files differ between two trees, line by line.
+pub fn diff_of(dir: &Path, old: &str, new: &str, paths: &[String]) -> Result<String, Error> {
+    let git = Git::at(dir).args(["--literal-pathspecs", "diff", "--no-color", "--no-ext-diff"]);
+    git.args([old, new, "--"]).args(paths).text()
+}
+
 /// The paths at which a work tree differs from its commit, untracked files included.
 pub fn uncommitted(dir: &Path) -> Result<Vec<String>, Error> {
     let args = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];

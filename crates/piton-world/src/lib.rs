@@ -43,7 +43,7 @@ use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
 use piton_protocols::Protocol;
 use piton_protocols::protocol::Starting;
-use piton_workspace::Project;
+use piton_workspace::{Project, history};
 
 pub use inherited::Inherited;
 pub use scratch::folders as scratch_folders;
@@ -241,8 +241,22 @@ impl RealWorld {
         let folder = self.root.join(state.lane(&attempt.step.lane()).map_or("", LaneState::dir));
         let (step, attempt) = (&attempt.step, attempt.number);
         let read = |path: &str| read::protocol_file(&folder, path);
-        question(protocol, &Starting { plan, state, step, attempt, read: &read })
+        let left = || left_files(&folder, state, step);
+        question(protocol, &Starting { plan, state, step, attempt, read: &read, left: &left })
     }
+}
+
+/// The files that differ between what the first attempt of a step found and what the next one finds.
+fn left_files(folder: &Path, state: &RunState, step: &StepPath) -> Vec<String> {
+    let found = state.step(step).and_then(|s| s.before.as_ref());
+    let work = state.lane(&step.lane()).and_then(|lane| lane.work.as_ref());
+    let Some((found, now)) = found.zip(work.and_then(|work| work.latest.snapshot.as_ref())) else {
+        return Vec::new();
+    };
+    let changed = history::changed(folder, &format!("{found}:tree"), &format!("{now}:tree"));
+    let paths = changed.unwrap_or_default().into_iter();
+    let paths = paths.map(|path| String::from_utf8_lossy(&path).into_owned());
+    paths.filter(|path| folder.join(path).exists()).collect()
 }
 
 impl World for RealWorld {

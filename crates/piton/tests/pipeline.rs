@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "pipeline/asking.rs"]
+mod asking;
 #[path = "pipeline/checks.rs"]
 mod checks;
 #[path = "pipeline/deciding.rs"]
@@ -16,9 +18,13 @@ mod deciding;
 mod kills;
 #[path = "pipeline/prohibitions.rs"]
 mod prohibitions;
+#[path = "pipeline/resuming.rs"]
+mod resuming;
 #[path = "pipeline/scene.rs"]
 mod scene;
 #[path = "pipeline/statuses.rs"]
 mod statuses;
+#[path = "pipeline/waiting.rs"]
+mod waiting;
 #[path = "pipeline/whole_way.rs"]
 mod whole_way;

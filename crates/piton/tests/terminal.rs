@@ -5,48 +5,8 @@
 
 mod common;
 
-use std::io::Write as _;
-use std::process::Stdio;
-
-use common::{Driver, PITON, Project, wait_until};
-
-/// A program on a terminal whose keys we press.
-struct Terminal {
-    program: Driver,
-    keys: std::process::ChildStdin,
-}
-
-impl Terminal {
-    /// Starts Piton on a terminal; nothing where there is no way to make one.
-    fn start(project: &Project, args: &str) -> Option<Self> {
-        if project.sh("command -v script").code != 0 {
-            return None;
-        }
-        let line = format!("exec {PITON} {args}");
-        let mut command = project.command("script");
-        command.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
-        let mut program = project.start(&mut command);
-        let keys = program.take_stdin()?;
-        Some(Self { program, keys })
-    }
-
-    /// Waits for words on the screen, then presses a key.
-    #[track_caller]
-    fn answer(&mut self, words: &str, key: &str) {
-        wait_until(words, || self.program.stdout().contains(words));
-        let pressed = self.keys.write_all(key.as_bytes()).and_then(|()| self.keys.flush());
-        assert!(pressed.is_ok(), "{pressed:?}");
-    }
-
-    /// Waits for its end and checks the exit code.
-    #[track_caller]
-    fn ends(self, code: i32) -> String {
-        // `script` ends with its program, not with its own input: keep that open until then.
-        let said = self.program.wait().exits(code).stdout;
-        drop(self.keys);
-        said
-    }
-}
+use common::terminal::Terminal;
+use common::{Project, wait_until};
 
 const PLAN: &str = r#"
 [[phase]]
@@ -108,7 +68,7 @@ fn a_gate_decided_elsewhere_ends_the_question() {
     let project = Project::with_plan(PLAN);
     project.write("mended", "");
     let Some(terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
-    wait_until("the question", || terminal.program.stdout().contains("Approve \"Ship it\""));
+    wait_until("the question", || terminal.screen().contains("Approve \"Ship it\""));
     project.piton(&["approve", "r1", "P2"]).exits(0);
     terminal.ends(0);
     assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
@@ -124,7 +84,7 @@ fn an_answer_that_comes_second_goes_on() {
          [[phase.lane]]\nid = \"b\"\ngate = \"Second\"\nrun = \"echo b >> ran.txt\"\n",
     );
     let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
-    wait_until("the question", || terminal.program.stdout().contains("Approve \"First\""));
+    wait_until("the question", || terminal.screen().contains("Approve \"First\""));
     project.piton(&["approve", "r1", "P/a"]).exits(0);
     terminal.answer("Approve \"First\"", "y\r");
     terminal.answer("Approve \"Second\"", "y\r");
@@ -137,7 +97,7 @@ fn an_answer_that_comes_second_goes_on() {
 fn a_failed_step_is_asked_about() {
     let project = Project::with_plan(PLAN);
     let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
-    wait_until("the question", || terminal.program.stdout().contains("What now?"));
+    wait_until("the question", || terminal.screen().contains("What now?"));
     project.write("mended", "");
     terminal.answer("What now?", "r\r");
     terminal.answer("Approve \"Ship it\"", "n\r");
@@ -210,7 +170,7 @@ fn declining_to_resume_says_what_ends_and_can_be_taken_back() {
     assert_ne!(project.status("first"), "archived");
     assert_eq!(project.keepers().len(), 1, "the step is still at work");
     let declined = asks("n\r").expect("a terminal");
-    wait_until("the new run", || declined.program.stdout().contains("run second"));
+    wait_until("the new run", || declined.screen().contains("run second"));
     project.write("go", "");
     let said = declined.ends(0);
     assert!(said.contains("archived first, ended P1/main/work"), "{said}");

@@ -1,9 +1,10 @@
 //! How events change gates, and the steps that wait at them or run again because of them.
 
 use super::{gate_name, steps};
+use crate::approval;
 use crate::event::{ChangesWanted, GateDecided, Review};
 use crate::id::{GateRef, StepPath};
-use crate::state::{Decision, GateState, Progress, Reviewed, RunState};
+use crate::state::{Approved, Decision, GateState, Progress, Reviewed, RunState};
 use crate::time::Timestamp;
 
 /// Most reviews that are passed on to the next attempt: older ones were answered by attempts since.
@@ -20,10 +21,16 @@ pub(super) fn asked(state: &mut RunState, at: Timestamp, gate: &GateRef, name: &
 pub(super) fn decided(state: &mut RunState, at: Timestamp, event: &GateDecided) {
     let name = gate_name(state, &event.gate).unwrap_or_default();
     asked(state, at, &event.gate, &name);
+    state.reopened.remove(&event.gate);
     let GateDecided { approved, by, message, .. } = event.clone();
     let said = Review { by: by.clone(), message: message.clone(), comments: Vec::new() };
     if let Some(gate) = state.gates.get_mut(&event.gate) {
-        gate.decision = Some(Decision { approved, by, message, at });
+        gate.decision = Some(Decision { approved, by: by.clone(), message, at });
+    }
+    if approved {
+        state.reviews.remove(&event.gate);
+        let (gate, seen) = (event.gate.clone(), approval::newest_snapshot(state));
+        state.approved = Some(Approved { gate, name, by, seen });
     }
     super::replans::decided(state, &event.gate, approved);
     let Ok(path) = StepPath::try_from(event.gate.0.clone()) else { return };

@@ -182,9 +182,12 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     }
     let mut gates = Vec::new();
     for (gate, saved) in old.gates {
-        let now = match saved {
-            Some(saved) => state.gates.insert(gate.clone(), saved),
-            None => state.gates.remove(&gate),
+        let now = if let Some(saved) = saved {
+            state.reopened.remove(&gate);
+            state.gates.insert(gate.clone(), saved)
+        } else {
+            state.reopened.insert(gate.clone());
+            state.gates.remove(&gate)
         };
         gates.push((gate, now));
     }

@@ -99,7 +99,8 @@ impl Driver<'_> {
             return Ok(());
         }
         let by = "while steps of the run were at work".to_owned();
-        let seen = TicksSeen { gates, count: false, by, document: Some(document) };
+        let (document, gone) = (Some(document), Vec::new());
+        let seen = TicksSeen { gates, count: false, by, document, gone };
         self.record(Event::TicksSeen(Box::new(seen)))
     }
 

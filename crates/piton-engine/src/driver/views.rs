@@ -15,6 +15,8 @@ pub(super) struct Views {
     are_behind: bool,
     /// When they were last written, by the time awake: clocks can be set back.
     written: Option<Millis>,
+    /// What was said when they were.
+    said: Vec<String>,
 }
 
 impl Driver<'_> {
@@ -56,7 +58,9 @@ impl Driver<'_> {
             Ok(warnings) => warnings,
             Err(error) => vec![format!("a view was not written: {error}")],
         };
-        for warning in warnings {
+        // One that cannot be written is tried with each event, and said once.
+        let said = std::mem::replace(&mut self.views.said, warnings.clone());
+        for warning in warnings.into_iter().filter(|warning| !said.contains(warning)) {
             self.warn(warning);
         }
         self.views.written = Some(self.world.awake());

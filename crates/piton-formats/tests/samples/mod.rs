@@ -362,6 +362,7 @@ fn story() -> Vec<Event> {
             count: true,
             by: text("found ticked in the document"),
             document: Some(sha("document")),
+            gone: texts(&["IF-0-P1-B"]),
         })),
         Event::LaneImported(Box::new(imported())),
         Event::StepImported(Box::new(StepImported {

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use piton_core::plan::Step;
 use piton_formats::template::Given;
 
-use super::stages::{ADR, ARCHITECT, CLARIFY, CONSTITUTION};
+use super::stages::{ADR, ARCHITECT, CLARIFY, CONSTITUTION, PROGRAMMER};
 use super::{adr, gaps, plan, state};
 use crate::protocol::Starting;
 
 /// Most lines of notes that a stage is given of a run before.
 const NOTES_LINES_MAX: usize = 40;
+
+/// Most files of earlier attempts that a stage is told of: with more, it looks for itself.
+const LEFT_MAX: usize = 100;
 
 /// What an attempt is given for its templates.
 pub(super) fn given(starting: &Starting<'_>) -> Given {
@@ -19,16 +22,26 @@ pub(super) fn given(starting: &Starting<'_>) -> Given {
     let there = |path: &str| (starting.read)(path).is_ok();
     let constitution = [plan::below(folder, CONSTITUTION), CONSTITUTION.to_owned()];
     let constitution = constitution.into_iter().find(|path| there(path));
-    let mut existing: Vec<String> = step.inputs.iter().chain(&step.artifacts).cloned().collect();
+    // What writes code is given everything that was made for it, and what was found out about it.
+    let all = starting.plan.steps().filter(|_| starting.step.phase == PROGRAMMER);
+    let made = all.flat_map(|(_, step)| &step.artifacts);
+    let mut existing: Vec<String> = Vec::new();
+    for path in step.inputs.iter().chain(&step.artifacts).chain(made) {
+        if there(path) && !existing.contains(path) {
+            existing.push(path.clone());
+        }
+    }
     existing.extend(constitution.filter(|_| starting.step.phase == ARCHITECT));
-    existing.retain(|path| there(path));
-    existing.dedup();
+    let mut left = (starting.left)();
+    left.retain(|path| !existing.contains(path) && Some(path) != starting.plan.record.as_ref());
+    left.truncate(LEFT_MAX);
     let markers = starting.plan.spec.as_deref().filter(|_| starting.step.phase == CLARIFY);
     let context = [
         ("feature", plan::feature(folder).to_owned()),
         ("folder", folder.trim_end_matches('/').to_owned()),
         ("outputs", list(&step.artifacts)),
         ("existing", list(&existing)),
+        ("left", list(&left)),
         ("markers", markers.map(|spec| open_markers(starting, spec)).unwrap_or_default()),
         ("notes", notes(starting)),
         ("record", starting.plan.record.clone().unwrap_or_default()),

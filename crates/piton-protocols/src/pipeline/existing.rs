@@ -10,13 +10,13 @@ use piton_core::plan::{Lane, Phase};
 use piton_core::refusal::Refusal;
 use piton_core::{GateRef, Plan, StepPath, Timestamp, remedy};
 
-use super::decision::{Decision, Ended, NoRun, Unclear, decide};
+use super::decision::{Decision, Ended, NoRun, Unclear as Why, decide};
 use super::files::{DONE, boxes, renamed};
 use super::hashes::Comparison;
 use super::settings::Settings;
 use super::state::{Checkpoint, Completed, JobStatus, State, read, stage_key};
 use super::{gaps, hashes, plan};
-use crate::protocol::{Candidate, Existing, Look, Midway, Source};
+use crate::protocol::{Candidate, Existing, Look, Midway, Source, Unclear};
 use crate::time;
 
 /// Who ticked a box, as far as anybody knows.
@@ -47,22 +47,28 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
         Decision::NotARun(NoRun::Nothing) if text.trim().is_empty() => Existing::Nothing,
         Decision::NotARun(NoRun::Nothing) => {
             let cause = format!("{path} is not a state file of a pipeline");
-            Existing::Unclear(
-                Refusal::new("state-unclear", cause).or("move it away, then start again"),
-            )
+            let refusal = Refusal::new("state-unclear", cause).or("move it away, then start again");
+            Existing::Unclear(Box::new(Unclear { refusal, resume: None }))
         }
-        Decision::AskHuman(why) => Existing::Unclear(unclear(path, &why)),
+        Decision::AskHuman(why) => {
+            let resume = match midway(source, plan, &state, path) {
+                Existing::Midway(midway) => Some(midway),
+                Existing::Nothing => Some(Midway::default()),
+                _ => None,
+            };
+            Existing::Unclear(Box::new(Unclear { refusal: unclear(path, &why), resume }))
+        }
     }
 }
 
-fn unclear(path: &str, why: &Unclear) -> Refusal {
+fn unclear(path: &str, why: &Why) -> Refusal {
     let (cause, change) = match why {
-        Unclear::NoStatus => (
+        Why::NoStatus => (
             format!("{path} does not say what the status of the run is"),
             "add a line `- status: IN_PROGRESS`",
         ),
         // A second line would contradict the first.
-        Unclear::UnknownStatus(raw) => {
+        Why::UnknownStatus(raw) => {
             (format!("{path} has the unknown status `{raw}`"), "change its status to IN_PROGRESS")
         }
     };
@@ -78,7 +84,7 @@ fn midway(source: &Source<'_>, plan: &Plan, state: &State, path: &str) -> Existi
             format!("{path} is at the stage `{current}`, which this pipeline does not have");
         let refusal = Refusal::new("state-unclear", cause)
             .or("add the stage to `stages` of [pipeline] in piton.toml, or correct current_stage");
-        return Existing::Unclear(refusal);
+        return Existing::Unclear(Box::new(Unclear { refusal, resume: None }));
     };
     let take = Take { source, plan, state };
     if take.has_not_begun() {
@@ -86,6 +92,7 @@ fn midway(source: &Source<'_>, plan: &Plan, state: &State, path: &str) -> Existi
     }
     let mut midway = Midway { spec: take.spec(), ..Midway::default() };
     midway.said.push(format!("{path} was written by another tool: continuing at {current}"));
+    midway.said.extend(take.spec_words());
     for (index, phase) in plan.phases.iter().enumerate().filter(|(_, phase)| phase.id != DONE) {
         take.stage(phase, index, at, &mut midway);
     }
@@ -125,6 +132,19 @@ impl Take<'_> {
             Comparison::Different => hashes::digest(recorded),
             _ => Some(Sha::of(text.as_bytes())),
         }
+    }
+
+    /// What the recorded hash of the spec says about the spec.
+    fn spec_words(&self) -> Option<String> {
+        let recorded = self.state.value("spec_hash").filter(|hash| !hash.trim().is_empty())?;
+        let text = (self.source.read)(self.plan.spec.as_deref()?).ok()?;
+        let words = match hashes::compare(recorded, text.as_bytes()) {
+            Comparison::WholeFile => "is that of the whole file",
+            Comparison::BelowMetadata => "is that of what follows the metadata of the file",
+            Comparison::Different => "differs",
+            Comparison::Unverifiable => "is not a complete SHA-256, and is not compared",
+        };
+        Some(format!("spec hash: the recorded one {words}"))
     }
 
     fn stage(&self, phase: &Phase, index: usize, at: usize, midway: &mut Midway) {

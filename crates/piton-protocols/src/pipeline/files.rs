@@ -79,14 +79,14 @@ impl Edit for Recording<'_> {
         let text = match there.map(std::str::from_utf8) {
             None => self.view.anew(),
             Some(Ok(text)) => text.to_owned(),
-            Some(Err(_)) => return refused(self.path, "is not text"),
+            Some(Err(_)) => return self.refused("is not text"),
         };
         let found = read(self.path, &text).0;
         match found.substance {
             Substance::Run => {}
             _ if !is_stable => return Wanted::Unfinished,
-            Substance::Template => return refused(self.path, "is a template nobody filled in"),
-            Substance::Nothing => return refused(self.path, "is not a state file"),
+            Substance::Template => return self.refused("is a template nobody filled in"),
+            Substance::Nothing => return self.refused("is not a state file"),
         }
         let new = self.view.written(&text, &found);
         if there.is_some_and(|bytes| bytes == new.as_bytes()) {
@@ -96,8 +96,14 @@ impl Edit for Recording<'_> {
     }
 }
 
-fn refused(path: &str, why: &str) -> Wanted {
-    Wanted::Refused(format!("{path} {why}, so it was left as it is; move it away, then resume"))
+impl Recording<'_> {
+    /// Leaves the file to whoever wrote it.
+    fn refused(&self, why: &str) -> Wanted {
+        let (path, run) = (self.path, self.view.run_id());
+        Wanted::Refused(format!(
+            "{path} {why}, so it was left as it is; move it away, then run `piton resume {run}`"
+        ))
+    }
 }
 
 /// A run as its state file shows it.
@@ -108,12 +114,16 @@ struct View<'e> {
 }
 
 impl View<'_> {
+    fn run_id(&self) -> &str {
+        self.state.run_id.as_ref().map_or("", |id| id.0.as_str())
+    }
+
     /// A new file, to be brought up to date.
     fn anew(&self) -> String {
         let boxes = boxes(self.plan);
         let boxes: Vec<&str> = boxes.iter().map(String::as_str).collect();
         fresh(&NewRun {
-            run_id: self.state.run_id.as_ref().map_or("", |id| id.0.as_str()),
+            run_id: self.run_id(),
             feature: &self.state.title,
             spec_version: "",
             spec_hash: &self.spec_hash(),
@@ -151,10 +161,16 @@ impl View<'_> {
             }
         }
         let until = found.value("last_updated_at").and_then(crate::time::read);
+        // What happened before the file was last written stands there, or a person changed it since.
+        let is_new = |at: Timestamp| until.is_none_or(|until| at.0 / 1000 >= until.0 / 1000);
+        for (gate, at) in &self.story.reopened {
+            let is_approved = self.state.approved(gate);
+            if let Some(name) = self.gate_name(gate).filter(|_| is_new(*at) && !is_approved) {
+                edit.untick(&name);
+            }
+        }
         for (at, note) in &self.story.notes {
-            // What was noted before the file was last written stands there, or a person removed it.
-            let is_new = until.is_none_or(|until| at.0 / 1000 >= until.0 / 1000);
-            if is_new && !found.notes.iter().any(|line| line.contains(note.as_str())) {
+            if is_new(*at) && !found.notes.iter().any(|line| line.contains(note.as_str())) {
                 edit.note(note);
             }
         }
@@ -163,9 +179,11 @@ impl View<'_> {
 
     /// The text of the box of a gate.
     fn box_of(&self, place: &GateRef, name: &str) -> String {
-        let gates = self.plan.gates();
-        let named = gates.into_iter().find(|(gate, _)| gate == place);
-        named.map_or_else(|| name.to_owned(), |(_, name)| name)
+        self.gate_name(place).unwrap_or_else(|| name.to_owned())
+    }
+
+    fn gate_name(&self, place: &GateRef) -> Option<String> {
+        self.plan.gates().into_iter().find(|(gate, _)| gate == place).map(|(_, name)| name)
     }
 
     /// The stages of the protocol with their steps and budgets.
@@ -182,9 +200,12 @@ impl View<'_> {
     /// The stage that the run is at, and its step: while a person is asked about a stage, that one.
     fn current(&self) -> Option<(&PhaseState, &StepState)> {
         let phases = &self.state.phases;
-        let at = phases.iter().position(|phase| !phase.is_over())?;
-        let asked = self.state.gates.get(&GateRef(phases[at].id.clone()));
-        let waits = asked.is_some_and(|gate| !gate.decision.as_ref().is_some_and(|d| d.approved));
+        let asked = |phase: &PhaseState| self.state.gates.get(&GateRef(phase.id.clone()));
+        let is_open = |phase: &PhaseState| asked(phase).is_some_and(|gate| gate.decision.is_none());
+        // A person may be asked again about a stage, and those after it are done.
+        let at = phases.iter().position(|phase| !phase.is_over() || is_open(phase))?;
+        let waits = asked(&phases[at])
+            .is_some_and(|gate| !gate.decision.as_ref().is_some_and(|d| d.approved));
         let before = waits && at > 0 && phases[at].id != phases[0].id;
         let phase = &phases[if before { at - 1 } else { at }];
         Some((phase, phase.lanes.first()?.steps.first()?))

@@ -75,11 +75,15 @@ pub(super) fn begin(new: &New<'_>) -> Begun {
         (plan::below(&path, CONSTITUTION), ARTICLES.to_owned()),
         (plan::below(&path, record), state),
     ];
-    let next = vec![
-        format!("write what you want into {spec_path}; leave open what an agent shall work out").into(),
-        "name the agent in piton.toml: [pipeline] agent = \"NAME\", and [agents.NAME] with its command".into(),
-        remedy![Words "start with ", Piton "run {path}"],
+    let has_agent = settings.agent.is_some() || new.look.settings.defaults.agent.is_some();
+    let mut next = vec![
+        format!("write what you want into {spec_path}; leave open what an agent shall work out")
+            .into(),
     ];
+    if !has_agent {
+        next.push(plan::NAME_AGENT.into());
+    }
+    next.push(remedy![Words "start with ", Piton "run {path}"]);
     Begun { path, files, next }
 }
 

@@ -46,7 +46,7 @@ impl Protocol for Pipeline {
     }
 
     fn claim(&self, source: &Source<'_>) -> Claim {
-        if plan::is_feature(source) { Claim::Content } else { Claim::No }
+        plan::claim(source)
     }
 
     fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable> {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use piton_core::Plan;
 use piton_core::plan::OnChange;
 use piton_core::refusal::Refusal;
-use piton_formats::diagnostic::Severity;
+use piton_formats::diagnostic::{Diagnostic, Severity, code::UNKNOWN_AGENT};
 use piton_formats::template::escape;
 use piton_formats::{Input, read_plan};
 use serde_json::{Value, json};
@@ -17,21 +17,37 @@ use super::files::DONE;
 use super::settings::Settings;
 use super::stages::{self, Stage};
 use super::state;
+use crate::format::Claim;
 use crate::protocol::{Reading, Source, Unreadable};
 
-/// Where another name for the state file is looked for first.
-const STATE_FILES: [&str; 2] = ["pipeline-state.md", HIDDEN_STATE];
+/// Where the state file is looked for, in this order.
+const STATE_FILES: [&str; 3] = ["pipeline-state.md", "reports/pipeline-state.md", HIDDEN_STATE];
 /// The state file of a new feature.
 pub(super) const HIDDEN_STATE: &str = ".pipeline-state.md";
+/// What to do where no agent is named.
+pub(super) const NAME_AGENT: &str =
+    "name the agent in piton.toml: [pipeline] agent = \"NAME\", and [agents.NAME] with its command";
 /// What a checkpoint is called that a stage does not have.
 const NO_CHECKPOINT: &str = "none";
 /// Keys of a stage that are not keys of a step.
 const OWN_KEYS: [&str; 3] = ["outputs", "checkpoint", "read_only"];
 
-/// Tells whether a folder is that of a feature.
-pub(super) fn is_feature(source: &Source<'_>) -> bool {
-    let spec = Settings::of(source.settings).spec().to_owned();
-    source.text.is_none() && (source.read)(&below(source.path, &spec)).is_ok()
+/// How sure it is that a folder is that of a feature. One whose spec is gone still is: its run says what
+/// follows from that.
+pub(super) fn claim(source: &Source<'_>) -> Claim {
+    let settings = Settings::of(source.settings);
+    let features = format!("{}/", settings.features().trim_end_matches('/'));
+    let mut files = state_files(source.path, source.settings);
+    files.push(below(source.path, settings.spec()));
+    if source.text.is_some() {
+        Claim::No
+    } else if files.iter().any(|path| (source.read)(path).is_ok()) {
+        Claim::Content
+    } else if source.path.starts_with(&features) {
+        Claim::Name
+    } else {
+        Claim::No
+    }
 }
 
 /// Reads the folder of a feature.
@@ -51,19 +67,24 @@ pub(super) fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
         let message = first.map_or("", |problem| &problem.message);
         let cause = format!("the stages of {} cannot be used: {message}", source.file);
         let refusal = Refusal::new("pipeline-settings", cause);
-        let hint = first.and_then(|problem| problem.hint.clone());
-        Unreadable::Refused(hint.into_iter().fold(refusal, Refusal::or))
+        Unreadable::Refused(match first {
+            Some(problem) if problem.code == UNKNOWN_AGENT && settings.agent.is_none() => {
+                refusal.or(NAME_AGENT)
+            }
+            Some(Diagnostic { hint: Some(hint), .. }) => refusal.or(hint.clone()),
+            _ => refusal,
+        })
     })?;
     plan.on_change = OnChange::Ask;
     if let Some(limit) = settings.same_failure {
         plan.budgets.same_failure = limit;
     }
-    let (record, twice) = record(source, &settings);
+    let (record, other) = record(source, &settings);
     plan.record = Some(record.clone());
     let mut reading = Reading::new(plan, warnings);
     reading.name = Some(feature(source.path).to_owned());
-    if twice {
-        reading.notes.push(format!("both {record} and its hidden twin exist; {record} is used"));
+    if let Some(other) = other {
+        reading.notes.push(format!("both {record} and {other} exist; {record} is used"));
     }
     Ok(reading)
 }
@@ -79,17 +100,15 @@ pub(super) fn below(folder: &str, file: &str) -> String {
     if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") }
 }
 
-/// The state file of a feature, and whether it has two of them.
-fn record(source: &Source<'_>, settings: &Settings) -> (String, bool) {
+/// The state file of a feature, and another one if there is one.
+fn record(source: &Source<'_>, settings: &Settings) -> (String, Option<String>) {
     if let Some(named) = &settings.state {
-        return (below(source.path, named), false);
+        return (below(source.path, named), None);
     }
-    let paths = STATE_FILES.map(|name| below(source.path, name));
-    let exists = paths.each_ref().map(|path| (source.read)(path).is_ok());
-    match exists {
-        [true, twice] => (paths[0].clone(), twice),
-        _ => (paths[1].clone(), false),
-    }
+    let paths = STATE_FILES.into_iter().map(|name| below(source.path, name));
+    let mut there = paths.filter(|path| (source.read)(path).is_ok());
+    let first = there.next().unwrap_or_else(|| below(source.path, HIDDEN_STATE));
+    (first, there.next())
 }
 
 /// The state files that a feature may have.

@@ -54,6 +54,8 @@ pub const REVIEW: &str = "code-review.md";
 pub const ARCHITECT: &str = "architect";
 /// The stage that resolves what the spec leaves open.
 pub const CLARIFY: &str = "clarify";
+/// The stage that writes the code: what it leaves is never started over.
+pub const PROGRAMMER: &str = "programmer";
 
 /// All built-in stages, in their order.
 pub const STAGES: &[Stage] = &[
@@ -109,14 +111,15 @@ pub const STAGES: &[Stage] = &[
             "tdd",
             3,
             "Write the tests of every acceptance criterion before any code, and test-certification.md, \
-             which names them. They must fail for the right reason.",
+             which names them. They must fail for the right reason. Keep tests that are there, and \
+             complete them.",
         )
     },
     Stage {
         inputs: &["tasks.md"],
         escalation: Some(BOXES[2]),
         ..stage(
-            "programmer",
+            PROGRAMMER,
             5,
             "Write the code that makes the tests pass. Change no test. Continue from the code that is \
              there and from the failing tests; do not start over.",
@@ -189,7 +192,9 @@ TASK
 Write these files, and say nothing that is not in them:
 {{ context.outputs }}{% endif %}{% if context.existing %}
 These files are there. Read them first, and continue from them instead of starting over:
-{{ context.existing }}{% endif %}{% if context.markers %}
+{{ context.existing }}{% endif %}{% if context.left %}
+An earlier attempt of this stage left these files. Continue them instead of starting over:
+{{ context.left }}{% endif %}{% if context.markers %}
 Open in the spec:
 {{ context.markers }}{% endif %}{% if context.notes %}
 An earlier run of this feature failed. Its notes:

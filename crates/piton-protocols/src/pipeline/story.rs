@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::event::{FileHash, Outcome, RewindIntended, Shape, StepFinished};
-use piton_core::{Event, Timestamp};
+use piton_core::{Event, GateRef, Timestamp};
 
 use super::files::DONE;
 use crate::time;
@@ -37,6 +37,8 @@ pub(super) struct Story {
     pub(super) summaries: BTreeMap<String, String>,
     /// Notes for people, and when they were made.
     pub(super) notes: Vec<(Timestamp, String)>,
+    /// The gates whose approval was taken back, and when.
+    pub(super) reopened: BTreeMap<GateRef, Timestamp>,
     order: Vec<String>,
     over: BTreeSet<String>,
     /// The stages before which a person is asked.
@@ -77,7 +79,16 @@ impl Story {
                 self.note(at, format!("Changes wanted by {}: {words}", e.review.by));
             }
             Event::GateAsked(e) => drop(self.asked.insert(e.gate.0.clone())),
-            Event::GateDecided(e) if e.approved => drop(self.asked.remove(&e.gate.0)),
+            Event::GateDecided(e) if e.approved => {
+                self.asked.remove(&e.gate.0);
+                self.reopened.remove(&e.gate);
+            }
+            Event::GateReopened(e) => {
+                self.asked.remove(&e.gate.0);
+                self.reopened.insert(e.gate.clone(), at);
+                let name = &e.gate;
+                self.note(at, format!("Approval of {name} taken back by {}: {}", e.by, e.why));
+            }
             Event::GateDecided(e) => {
                 let why = if e.message.is_empty() { "no reason given" } else { &e.message };
                 self.note(at, format!("Rejected by {}: {why}", e.by));
@@ -110,7 +121,8 @@ impl Story {
     /// The first stage that is not over; while a person is asked before it, the one that they decide
     /// about.
     fn current(&self) -> &str {
-        let open = self.order.iter().position(|stage| !self.over.contains(stage));
+        let is_open = |stage: &&String| !self.over.contains(*stage) || self.asked.contains(*stage);
+        let open = self.order.iter().position(|stage| is_open(&stage));
         let Some(at) = open else { return DONE };
         let before = usize::from(self.asked.contains(&self.order[at]) && at > 0);
         &self.order[at - before]

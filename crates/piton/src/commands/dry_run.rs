@@ -104,7 +104,8 @@ fn vars(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Va
     vars.root = root.to_string_lossy().into_owned();
     let folder = root.join(state.lane(&path.lane()).map_or("", LaneState::dir));
     let read = |file: &str| protocol_file(&folder, file);
-    let starting = Starting { plan, state, step: path, attempt: vars.attempt, read: &read };
+    let starting =
+        Starting { plan, state, step: path, attempt: vars.attempt, read: &read, left: &Vec::new };
     vars.context = drive::followed(context, state).dispatch(&starting).context;
     vars
 }

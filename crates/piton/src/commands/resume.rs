@@ -170,9 +170,12 @@ fn prepare(
     args: &DriveArgs,
     again: bool,
 ) -> Result<Option<Leased>> {
-    let loaded = store.load(run_id)?;
+    let mut loaded = store.load(run_id)?;
     if loaded.seq == 0 {
-        return super::run::begin(context, store, loaded, lease, args).map(Some);
+        if !super::run::take_over(context, store, &loaded, lease)? {
+            return super::run::begin(context, store, loaded, lease, args).map(Some);
+        }
+        loaded = store.load(run_id)?;
     }
     let compared = compare(context, store, &loaded, args)?;
     let Compared { mut check, live, gates, ticks } = compared;
@@ -211,24 +214,10 @@ fn prepare(
     Ok(Some(Leased { loaded, epoch, plan, live, opening, drive }))
 }
 
-/// The refusal of a resume that differences stop. One command accepts all that can be accepted: one
-/// accepted alone would meet the other.
+/// The refusal of a resume that differences stop.
 fn blocked(check: &Check, run_id: &str, args: &DriveArgs) -> CommandError {
     let stops = || check.differences.iter().filter(|d| d.severity == Severity::Stops);
-    let has = |name: &str| check.differences.iter().any(|d| d.name == name);
-    let accept = |option: &str, given: bool| {
-        given || stops().any(|difference| difference.next.accept == Some(option))
-    };
-    let mut resume = format!("resume {run_id}");
-    if accept("--accept-plan", args.accept_plan && has("plan-changed")) {
-        resume.push_str(" --accept-plan");
-    }
-    if accept("--accept-spec", has("spec-accepted")) {
-        resume.push_str(" --accept-spec");
-    }
-    if accept("--accept-outputs", has("output-accepted")) {
-        resume.push_str(" --accept-outputs");
-    }
+    let resume = check.resume_command(run_id, args.accept_plan);
     let causes: Vec<&str> = stops().map(|difference| difference.message.as_str()).collect();
     let message = format!("cannot resume {run_id}: {}", causes.join("; "));
     let error = CommandError::new(Kind::Blocked, "resume-blocked", message);
@@ -284,6 +273,13 @@ fn resets_that_apply(state: &RunState, attached: &Event, events: Vec<Event>) -> 
     let mut state = state.clone();
     let _ = apply(&mut state, now(), attached);
     events.into_iter().filter(|event| apply(&mut state, now(), event).is_ok()).collect()
+}
+
+/// Compares the world with the record of a run that nobody drives, and changes nothing.
+pub fn compared(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<Check> {
+    let elsewhere = context.for_run(&loaded.state.root)?;
+    let context = elsewhere.as_ref().unwrap_or(context);
+    Ok(compare(context, store, loaded, &DriveArgs::default())?.check)
 }
 
 struct Compared {

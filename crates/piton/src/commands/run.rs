@@ -17,7 +17,7 @@ use piton_core::{RunId, RunState, Status, remedy};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Drive, Leased, Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
-use piton_protocols::protocol::Start;
+use piton_protocols::protocol::{Existing, Start};
 
 use self::phases::earlier_run;
 use super::request::unfinished;
@@ -317,7 +317,7 @@ fn start(
     let event = created(context, plan, &row.run_id, spec, known.previous);
     if !known.events.is_empty() {
         let events: Vec<Event> = std::iter::once(event).chain(known.events).collect();
-        existing::record(store, &row, &lease, &events)?;
+        existing::record(store, &row, &lease, &events, true)?;
         let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
         return resume::run(context, again);
     }
@@ -366,6 +366,27 @@ fn first_drive(
     let mut opening = vec![created, drive::attached(context, lease, &first)];
     opening.extend(ticks);
     Ok(Leased { loaded, epoch: lease.epoch, plan, live, opening, drive: Drive::Run(gates) })
+}
+
+/// Records what another tool did of a run whose driver died before it could; whether it did something.
+pub fn take_over(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    lease: &Lease,
+) -> Result<bool> {
+    let plan = plan_of_unbegun(context, loaded)?;
+    let Existing::Midway(midway) = plan.existing(context, now()) else { return Ok(false) };
+    let known = existing::taken_over(&plan, midway);
+    if known.events.is_empty() {
+        return Ok(false);
+    }
+    store.keep_plan(&plan.recorded)?;
+    let spec = if known.spec.is_some() { known.spec } else { see_spec(context, &plan)? };
+    let event = created(context, &plan, &loaded.row.run_id, spec, None);
+    let events: Vec<Event> = std::iter::once(event).chain(known.events).collect();
+    existing::record(store, &loaded.row, lease, &events, false)?;
+    Ok(true)
 }
 
 /// Begins a run whose driver died between creating it and recording its first event.

@@ -1,15 +1,18 @@
 //! `piton waiting`: everything that waits for a person, over all runs of the project.
 
-use piton_core::hash::Sha;
-use piton_core::{RunState, Timestamp};
-use piton_view::waiting::{Item, list, nothing, waiting};
-use piton_world::read;
+use std::time::UNIX_EPOCH;
+
+use piton_core::{RunState, StepPath, Timestamp};
+use piton_engine::Store;
+use piton_engine::store::Loaded;
+use piton_view::waiting::{Item, list, nothing, stops, waiting};
 
 use super::request::unfinished;
+use super::resume;
 use crate::context::{Context, now};
+use crate::drive;
 use crate::error::Result;
 use crate::ui;
-use piton_formats::plan::PLAN_BYTES_MAX;
 
 /// Lists what waits, the oldest first.
 pub fn run(context: &Context) -> Result<()> {
@@ -19,13 +22,10 @@ pub fn run(context: &Context) -> Result<()> {
         Err(error) => return Err(error),
         Ok(mut store) => {
             for row in store.runs()?.into_iter().filter(unfinished) {
-                // A driver that is at work asks by itself when it comes to it.
+                // A driver that is at work compares by itself when it comes to it.
                 let lives = Context::driver_lives(&row);
                 match store.load_row(row.clone()) {
-                    Ok(loaded) => {
-                        let spec = changed_spec(context, &loaded.state).filter(|_| !lives);
-                        items.extend(waiting(&loaded.state, spec, ui::place()));
-                    }
+                    Ok(loaded) => items.extend(of_run(context, &mut store, &loaded, lives)),
                     Err(error) => {
                         ui::say(format!("warning: run {} cannot be read: {error}", row.run_id));
                     }
@@ -44,13 +44,40 @@ pub fn run(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// How the spec of a run differs from what is recorded.
-fn changed_spec(context: &Context, state: &RunState) -> Option<String> {
-    let spec = state.spec.as_ref()?;
-    let bytes = read::bytes(&context.project.root.join(&spec.path), PLAN_BYTES_MAX);
-    match bytes {
-        Ok(bytes) if Sha::of(&bytes) == spec.sha256 => None,
-        Ok(_) => Some(format!("{} differs from what was recorded", spec.path)),
-        Err(_) => Some(format!("{} cannot be read", spec.path)),
+fn of_run(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> Vec<Item> {
+    let (state, run_id) = (&loaded.state, &loaded.row.run_id);
+    let resume = format!("resume {run_id}");
+    // A run that a person rejected or ended waits for nobody.
+    let is_rejected =
+        state.gates.values().any(|g| g.decision.as_ref().is_some_and(|d| !d.approved));
+    if lives || loaded.seq == 0 || state.ended.is_some() || is_rejected {
+        return waiting(state, Vec::new(), &resume, ui::place());
     }
+    match resume::compared(context, store, loaded) {
+        Ok(check) => {
+            let since = |step: Option<&StepPath>| changed_at(context, state, step);
+            let resume = check.resume_command(run_id, false);
+            waiting(state, stops(&check, &since), &resume, ui::place())
+        }
+        Err(error) => {
+            ui::say(format!("warning: run {run_id} cannot be compared: {}", error.message));
+            waiting(state, Vec::new(), &resume, ui::place())
+        }
+    }
+}
+
+/// When what a step made was last changed, or the spec.
+fn changed_at(context: &Context, state: &RunState, step: Option<&StepPath>) -> Option<Timestamp> {
+    let root = drive::root_of(context, state);
+    let made = |path: &StepPath| {
+        let files = state.step(path).into_iter().flat_map(|step| &step.artifacts);
+        files.map(|file| state.place_of(path, &file.path)).collect()
+    };
+    let spec = || state.spec.iter().map(|spec| spec.path.clone()).collect();
+    let files: Vec<String> = step.map_or_else(spec, made);
+    let changed = files.iter().filter_map(|path| {
+        let at = std::fs::metadata(root.join(path)).ok()?.modified().ok()?;
+        i64::try_from(at.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    });
+    changed.max().map(Timestamp)
 }

@@ -5,7 +5,7 @@
 //! may be a step's own: it counts once a person says so. Gates that a lane provides are not looked at
 //! here: who needs one waits for that lane, whatever its box says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use piton_core::event::{Event, TicksSeen};
@@ -44,7 +44,8 @@ pub fn check(
     };
     let (doubted, count): (Vec<&String>, Vec<&String>) = new.partition(is_doubted);
     let mut events = Vec::new();
-    if !count.is_empty() {
+    let gone = gone(state, &ticked);
+    if !count.is_empty() || !gone.is_empty() {
         let by = if accepts {
             format!("accepted by {}", Context::who())
         } else {
@@ -61,7 +62,7 @@ pub fn check(
             .filter_map(|gate| request::turn(state, &decide(gate), &Context::who()).ok());
         let decided: Vec<Event> = decided.flatten().collect();
         let gates = count.into_iter().cloned().collect();
-        let seen = TicksSeen { gates, count: true, by, document: Some(document) };
+        let seen = TicksSeen { gates, count: true, by, document: Some(document), gone };
         events.push(Event::TicksSeen(Box::new(seen)));
         events.extend(decided);
     }
@@ -74,6 +75,16 @@ pub fn check(
         ));
     }
     (events, Gates { open, doubted: waiting(plan, |gate| doubted.contains(&gate)) })
+}
+
+/// The boxes of open questions that were ticked before and are not any more.
+fn gone(state: &RunState, ticked: &[String]) -> Vec<String> {
+    let all = request::gates(state);
+    let is_open = |place: &GateRef| state.gates.get(place).is_none_or(|g| g.decision.is_none());
+    let is_asked = |name: &str| all.iter().any(|g| request::is_called(g, name) && is_open(&g.0));
+    let known: BTreeSet<&String> = state.ticks.iter().chain(&state.doubted).collect();
+    let gone = known.into_iter().filter(|name| !ticked.contains(name) && is_asked(name));
+    gone.cloned().collect()
 }
 
 /// The gates of each lane that are meant.

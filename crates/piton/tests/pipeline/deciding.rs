@@ -84,3 +84,60 @@ fn a_tick_that_appears_while_a_stage_works_asks() {
     feature.run().exits(3).says("Security sign-off");
     assert!(feature.project.has(&format!("{FOLDER}/tasks.md")));
 }
+
+/// Lost: a person who decides does not see what changed since they last did.
+#[test]
+fn what_changed_since_the_last_approval_is_shown() {
+    let feature = Feature::new();
+    feature.does("clarify", "echo 'With a header.' >> $d/feature.spec.md");
+    let said = feature.run().exits(3).says("changed since the run began");
+    said.says("+With a header.");
+    feature.tick("Spec approval");
+    let said = feature.run().exits(3).says("changed since tester approved \"Spec approval\"");
+    said.says("specs/003-csv/adr.md").says("Constitution Check").silent_about("+With a header.");
+    feature.project.piton(&["reject", "tasks", "--changes", "-m", "why?"]).exits(0);
+    feature.does("architect", "[ $n = 1 ] || trap 'echo Because. >> $d/adr.md' EXIT");
+    let said = feature.run().exits(3).says("changed since tester asked for changes");
+    said.says("+Because.").silent_about("research.md |");
+    // Taken back by a person, it is compared with what they approved last.
+    feature.project.piton(&["approve", "tasks"]).exits(0);
+    feature.does("architect", "true");
+    feature.project.piton(&["retry", "architect/main/work", "--again"]).exits(0);
+    feature.project.piton(&["approve", "architect"]).exits(0);
+    let said = feature.run().exits(3).says("changed since tester approved \"Spec approval\"");
+    said.says("-Because.");
+}
+
+/// Lost: an approval that a person took back counts again because its box was ticked for them, or the
+/// box says for ever that it was given.
+#[test]
+fn an_approval_that_is_taken_back_opens_its_box() {
+    let feature = Feature::at_security();
+    feature.project.piton(&["retry", "architect/main/work", "--again"]).exits(0);
+    feature.mentions("- [ ] Spec approval");
+    feature.mentions("- [ ] Architecture sign-off");
+    feature.mentions("Approval of tasks taken back by tester");
+    feature.run().exits(3).says("gate architect \"Spec approval");
+    assert_eq!(feature.times("architect"), 1);
+    feature.tick("Spec approval");
+    feature.run().exits(3).says("gate tasks \"Architecture sign-off");
+    assert_eq!(feature.times("architect"), 2);
+    feature.shows("- current_stage: architect");
+    feature.tick("Architecture sign-off");
+    feature.run().exits(3).says("Security sign-off").silent_about("gate tasks \"");
+    feature.mentions("- [x] Architecture sign-off");
+    assert_eq!(feature.times("architect"), 2);
+    // Also where nothing is left to do after it.
+    feature.tick("Security sign-off");
+    feature.project.piton(&["resume"]).exits(0);
+    feature.shows("- status: COMPLETE");
+    let run = feature.project.run_id();
+    feature.project.piton(&["retry", &run, "security/main/work", "--again"]).exits(0);
+    feature.project.piton(&["resume", &run]).exits(3).says("gate refactor \"Security sign-off");
+    assert_eq!(feature.times("security"), 2);
+    feature.shows("- status: WAITING_FOR_HUMAN");
+    feature.shows("- current_stage: security");
+    feature.project.piton(&["approve", &run, "refactor"]).exits(0);
+    feature.project.piton(&["resume", &run]).exits(0);
+    feature.shows("- status: COMPLETE");
+}

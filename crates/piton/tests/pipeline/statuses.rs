@@ -80,7 +80,7 @@ fn the_visible_of_two_state_files_is_used() {
     let visible = format!("{FOLDER}/pipeline-state.md");
     feature.project.write(STATE, &foreign("tdd", "COMPLETE"));
     feature.project.write(&visible, &foreign("architect", "IN_PROGRESS"));
-    feature.run().exits(3).says(&format!("both {visible} and its hidden twin exist"));
+    feature.run().exits(3).says(&format!("both {visible} and {STATE} exist"));
     assert_eq!(feature.ran(), ["architect"]);
     assert_eq!(feature.state(), foreign("tdd", "COMPLETE"));
     assert!(feature.project.read(&visible).contains("- status: WAITING_FOR_HUMAN"));
@@ -113,4 +113,57 @@ fn a_complete_feature_starts_fresh() {
     feature.run().exits(0);
     assert_eq!(feature.ran(), ["spec", "spec"]);
     assert_eq!(feature.set_aside().len(), 1);
+}
+
+/// Lost: a state file that another tool keeps in its reports folder is not found, and its work is done
+/// again.
+#[test]
+fn a_state_file_in_the_reports_folder_is_used() {
+    let feature = Feature::new();
+    let record = format!("{FOLDER}/reports/pipeline-state.md");
+    feature.project.write(&record, &foreign("architect", "IN_PROGRESS"));
+    feature.project.piton(&["run"]).exits(3).says("continuing 003-csv (architect, IN_PROGRESS)");
+    assert_eq!(feature.ran(), ["architect"]);
+    assert!(feature.project.read(&record).contains("- status: WAITING_FOR_HUMAN"));
+    assert!(!feature.project.has(STATE));
+}
+
+/// Lost: nobody knows what a recorded hash was compared with, or a changed spec passes.
+#[test]
+fn what_the_recorded_hash_of_the_spec_matches_is_said() {
+    let body = "# CSV export\n\nRows are exported as CSV.\n";
+    let sha = |text: &str| piton_core::hash::Sha::of(text.as_bytes()).to_string();
+    let with = |hash: &str| {
+        let text = foreign("architect", "IN_PROGRESS");
+        text.replace("- mood: good", &format!("- spec_hash: {hash}"))
+    };
+    for (spec, hash, code, words) in [
+        (body.to_owned(), format!("sha256:{}", sha(body)), 3, "is that of the whole file"),
+        (body.to_owned(), sha(body), 3, "is that of the whole file"),
+        (format!("---\nversion: 1\n---\n{body}"), sha(body), 3, "follows the metadata of the file"),
+        (body.to_owned(), "sha256:0a1b2c".to_owned(), 3, "is not a complete SHA-256"),
+        (body.to_owned(), sha("other"), 4, "spec hash: the recorded one differs"),
+    ] {
+        let feature = Feature::new();
+        feature.project.write(&format!("{FOLDER}/feature.spec.md"), &spec);
+        feature.project.write(STATE, &with(&hash));
+        feature.run().exits(code).says(words);
+        assert_eq!(feature.ran().is_empty(), code == 4, "{words}");
+    }
+}
+
+/// Lost: a feature whose spec somebody deleted cannot be continued, and nothing says why.
+#[test]
+fn a_feature_without_its_spec_says_what_to_do() {
+    let feature = Feature::new();
+    feature.project.remove(&format!("{FOLDER}/feature.spec.md"));
+    feature.run().exits(4).says("error[spec-missing]").says("write it");
+    feature.project.git(&["checkout", "--", FOLDER]);
+    feature.run().exits(3).says("Spec approval");
+    feature.tick("Spec approval");
+    feature.project.remove(&format!("{FOLDER}/feature.spec.md"));
+    feature.run().exits(4).says("--accept-spec");
+    feature.project.git(&["checkout", "--", FOLDER]);
+    feature.run().exits(3).says("Architecture sign-off");
+    assert_eq!(feature.ran(), ["spec", "clarify", "architect"]);
 }

@@ -6,6 +6,7 @@
 //! file can be read at every moment.
 
 mod check;
+pub(super) mod histories;
 mod project;
 pub(super) mod state_file;
 

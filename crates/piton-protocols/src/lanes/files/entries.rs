@@ -171,6 +171,9 @@ impl Log<'_> {
                 self.gate(&e.gate, "gate_reopened", Status::Blocked, notes)
             }
             Event::PlanAccepted(e) => self.run("plan_accepted", Status::Ok, e.title.clone()),
+            Event::TicksSeen(e) if e.gates.is_empty() => {
+                self.run("gates_opened", Status::Ok, e.gone.join(", "))
+            }
             Event::TicksSeen(e) => {
                 let word = if e.count { "gates_closed" } else { "gates_doubted" };
                 let status = if e.count { Status::Ok } else { Status::Blocked };

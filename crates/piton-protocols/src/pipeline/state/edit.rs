@@ -135,6 +135,16 @@ impl Editor {
         })
     }
 
+    /// Takes the tick of a box away, if there is one: its approval was taken back.
+    pub fn untick(&mut self, text: &str) -> &mut Self {
+        self.change(|layout| {
+            let boxes = boxes(layout);
+            let found = &boxes[named(&boxes, text).filter(|at| boxes[*at].is_ticked)?];
+            let (from, length) = found.mark;
+            Some(Change { range: from..from + length, with: " ".to_owned() })
+        })
+    }
+
     /// Adds a note of one or several lines to Notes.
     pub fn note(&mut self, text: &str) -> &mut Self {
         let lines: Vec<String> = text.lines().map(prose).filter(|line| !line.is_empty()).collect();

@@ -1,5 +1,6 @@
 //! What a resume prints before anything runs: what waits, what runs again and why, and what changed.
 
+use piton_core::approval;
 use piton_engine::resume::Check;
 use piton_engine::store::Loaded;
 use piton_formats::plan_diff::{ChangeKind, FieldChange};
@@ -36,12 +37,8 @@ pub(super) fn report<'a>(
 fn spec_changes(context: &Context, loaded: &Loaded, check: &Check) -> String {
     let changed = ["spec-changed", "spec-accepted"];
     let is_changed = check.differences.iter().any(|found| changed.contains(&found.name));
-    let snapshots = loaded.state.lanes().filter_map(|(_, lane)| {
-        let work = lane.work.as_ref()?;
-        Some((work.records.iter().map(|r| r.at).max(), work.latest.snapshot.clone()?))
-    });
-    let newest = snapshots.max_by_key(|(at, _)| *at).filter(|_| is_changed);
-    let Some(((_, snapshot), spec)) = newest.zip(loaded.state.spec.as_ref()) else {
+    let newest = approval::newest_snapshot(&loaded.state).filter(|_| is_changed);
+    let Some((snapshot, spec)) = newest.zip(loaded.state.spec.as_ref()) else {
         return String::new();
     };
     let old = format!("{snapshot}:tree/{}", spec.path);

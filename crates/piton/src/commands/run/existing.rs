@@ -6,7 +6,7 @@ use piton_core::{Event, RunState};
 use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_ledger::{Lease, RunRow};
-use piton_protocols::protocol::{Existing, Midway};
+use piton_protocols::protocol::{Existing, Midway, Unclear};
 use piton_world::views::rename;
 
 use crate::cli::RunArgs;
@@ -47,14 +47,48 @@ pub fn look(
             ui::say(said);
             Ok(Known { previous, renames, ..Known::default() })
         }
-        Existing::Unclear(refusal) => Err(CommandError::refused(Kind::Waiting, refusal)),
-        Existing::Midway(Midway { events, spec, said }) => {
-            said.into_iter().for_each(ui::say);
-            let path = plan.recorded.spec.clone();
-            let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
-            Ok(Known { spec, events, ..Known::default() })
-        }
+        Existing::Unclear(unclear) => match asked(context, &unclear)? {
+            Answer::Resume => Ok(unclear.resume.map(|m| taken_over(plan, m)).unwrap_or_default()),
+            Answer::Fresh => Ok(Known { renames, ..Known::default() }),
+        },
+        Existing::Midway(midway) => Ok(taken_over(plan, midway)),
     }
+}
+
+/// What a person wants done about files whose meaning is unclear.
+enum Answer {
+    Resume,
+    Fresh,
+}
+
+/// Asks what files mean that nobody can tell the meaning of; refuses where nobody can be asked.
+fn asked(context: &Context, unclear: &Unclear) -> Result<Answer> {
+    // Whoever answers everything beforehand has not seen this.
+    if !context.can_ask() || context.yes {
+        return Err(CommandError::refused(Kind::Waiting, unclear.refusal.clone()));
+    }
+    ui::say(&unclear.refusal.cause);
+    let resume = unclear.resume.as_ref().map(|_| "resume");
+    if resume.is_some() {
+        ui::say("  resume: continues the run that the file describes");
+    }
+    ui::say("  fresh: renames the file and starts a new run");
+    let choices: Vec<&str> = resume.into_iter().chain(["fresh", "leave"]).collect();
+    let nothing = "nothing was changed";
+    match ui::ask("What now?", &choices, 'l', &mut || false) {
+        Some('r') => Ok(Answer::Resume),
+        Some('f') => Ok(Answer::Fresh),
+        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
+    }
+}
+
+/// A new run that begins where another tool came to.
+pub fn taken_over(plan: &PlanFile, Midway { events, spec, said }: Midway) -> Known {
+    said.into_iter().for_each(ui::say);
+    let path = plan.recorded.spec.clone();
+    let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
+    Known { spec, events, ..Known::default() }
 }
 
 /// Gives files that a new run takes the place of their other names.
@@ -68,8 +102,14 @@ pub fn set_aside(context: &Context, plan: &PlanFile, mut known: Known) -> Result
     Ok(known)
 }
 
-/// Records what a run begins with; somebody else drives it then.
-pub fn record(store: &mut Store, row: &RunRow, lease: &Lease, events: &[Event]) -> Result<()> {
+/// Records what a run begins with; with `release`, somebody else drives it then.
+pub fn record(
+    store: &mut Store,
+    row: &RunRow,
+    lease: &Lease,
+    events: &[Event],
+    release: bool,
+) -> Result<()> {
     let (mut state, at) = (RunState::default(), now());
     for event in events {
         piton_core::apply(&mut state, at, event)?;
@@ -82,7 +122,7 @@ pub fn record(store: &mut Store, row: &RunRow, lease: &Lease, events: &[Event]) 
         events,
         state: &state,
         answered: &[],
-        release: true,
+        release,
     })?;
     Ok(())
 }
