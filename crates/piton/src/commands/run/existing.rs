@@ -9,6 +9,7 @@ use piton_ledger::{Lease, RunRow};
 use piton_protocols::protocol::{Existing, Midway};
 use piton_world::views::rename;
 
+use super::offer;
 use crate::cli::RunArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
@@ -31,6 +32,7 @@ pub struct Known {
 /// Looks at the files of a plan; a run that is about to be set aside takes its own with it.
 pub fn look(
     context: &Context,
+    store: &mut Store,
     plan: &PlanFile,
     args: &RunArgs,
     aside: Option<&RunRow>,
@@ -48,13 +50,31 @@ pub fn look(
             Ok(Known { previous, renames, ..Known::default() })
         }
         Existing::Unclear(refusal) => Err(CommandError::refused(Kind::Waiting, refusal)),
-        Existing::Midway(Midway { events, spec, said }) => {
+        Existing::Midway(Midway { events, spec, said, offer }) => {
+            if let Some(offer) = offer.filter(|_| !args.resume)
+                && !offer::resumes(context, store, plan, &offer, None)?
+            {
+                return Ok(Known { renames, ..Known::default() });
+            }
             said.into_iter().for_each(ui::say);
             let path = plan.recorded.spec.clone();
             let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
             Ok(Known { spec, events, ..Known::default() })
         }
     }
+}
+
+/// What a new run of a plan would begin with.
+pub fn events(context: &Context, plan: &PlanFile) -> Vec<Event> {
+    match plan.existing(context, now()) {
+        Existing::Midway(midway) => midway.events,
+        _ => Vec::new(),
+    }
+}
+
+/// Whether files beside a plan tell of a run that can be taken over.
+pub fn is_record(context: &Context, plan: &PlanFile) -> bool {
+    matches!(plan.existing(context, now()), Existing::Midway(_))
 }
 
 /// Gives files that a new run takes the place of their other names.
