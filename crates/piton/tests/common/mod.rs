@@ -10,6 +10,7 @@
 
 mod command;
 mod processes;
+pub mod terminal;
 
 use std::ffi::OsStr;
 use std::fs;
