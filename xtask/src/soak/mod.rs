@@ -17,6 +17,7 @@ mod reader;
 mod record;
 mod repository;
 mod scratch;
+mod workflows;
 mod writers;
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 14] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -43,6 +44,7 @@ pub(crate) const NAMES: [&str; 13] = [
     "lanes-drivers",
     "pull-requests",
     "pipelines",
+    "workflows",
     "reboot",
     "power",
 ];
@@ -165,15 +167,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
     Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
     Loop { aims: pipelines::AIMS, ..plain(10, (100, 3), "kills", pipelines::kill) },
+    Loop { aims: workflows::AIMS, ..plain(11, (200, 3), "kills", workflows::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(11, (200, 3), "restarts", lanes::reboot)
+        ..plain(12, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(12, (100, 3), "restarts", lanes::power)
+        ..plain(13, (100, 3), "restarts", lanes::power)
     },
 ];
 
