@@ -432,7 +432,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::GateDecided(e) => gates::decided(state, at, e),
         Event::GateReopened(e) => {
             // What is ticked now was ticked for the approval that is taken back.
-            state.ticks.extend(gate_name(state, &e.gate).cloned());
+            state.ticks.extend(gate_name(state, &e.gate));
             state.reopened.insert(e.gate.clone());
             let taken = state.gates.remove(&e.gate);
             if let Some(act) = state.undo.iter_mut().find(|act| Some(act.id) == e.act) {

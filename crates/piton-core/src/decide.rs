@@ -221,17 +221,16 @@ fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Sur
     let mut survey = Survey::default();
     replans::note_under_way(state, &mut survey);
     let satisfied = OnceCell::new();
-    let phases: BTreeMap<&str, &PhaseState> =
-        state.phases.iter().map(|phase| (phase.id.as_str(), phase)).collect();
-    for phase in &state.phases {
+    let phases = Phases::new(&state.phases);
+    for (at, phase) in state.phases.iter().enumerate() {
         let wanted = phase.lanes.iter().any(|l| limits.selects(&phase.id, l) && !l.is_over());
         let phase_open = wanted
-            && is_phase_ready(phase, |id| phases.get(id).copied())
+            && is_phase_ready(phase, |id| phases.find(id, at))
             && !survey.replans.holds(phase)
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
         let phase_open =
             replans::goes_on((plan, state, limits), phase, phase_open, &mut survey) && phase_open;
-        let ready = || is_phase_ready(phase, |id| phases.get(id).copied());
+        let ready = || is_phase_ready(phase, |id| phases.find(id, at));
         if phase.is_over() && is_asked_again(state, &phase.id) && ready() {
             // What it guards is done, and what was approved is another now.
             gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
@@ -245,6 +244,25 @@ fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Sur
         }
     }
     survey
+}
+
+/// Phases by their ids. Most need the one before them, so the others are sorted only if one is asked for.
+struct Phases<'a> {
+    all: &'a [PhaseState],
+    by_id: OnceCell<BTreeMap<&'a str, &'a PhaseState>>,
+}
+
+impl<'a> Phases<'a> {
+    fn new(all: &'a [PhaseState]) -> Self {
+        Self { all, by_id: OnceCell::new() }
+    }
+
+    /// A phase that the one at a place asks for.
+    fn find(&self, id: &str, asking: usize) -> Option<&'a PhaseState> {
+        let before = asking.checked_sub(1).and_then(|at| self.all.get(at));
+        let all = || self.all.iter().map(|phase| (phase.id.as_str(), phase)).collect();
+        before.filter(|p| p.id == id).or_else(|| self.by_id.get_or_init(all).get(id).copied())
+    }
 }
 
 /// A lane as the survey looks at it.

@@ -43,6 +43,7 @@ error_codes! {
     "base-moved", "base moved in the meantime", "Another run, or somebody else, moved the base branch while the command ran.", "Run the command again.";
     "base-not-checked-out", "another branch than base is checked out", "A lane works in place, validates base or starts again, and needs its base branch. Or the branch that is checked out is not the one that `lanes.base` names.", "Switch to the branch that the message names, or name the base with `--base`.";
     "branch-gone", "a branch that a lane needs does not exist", "The branch of the lane, of its parent or of base was deleted or renamed.", "Create the branch again, then run `piton resume RUN`.";
+    "checkpoint-unclear", "the checkpoint of a workflow cannot be read", "The checkpoint file that belongs to this plan is not valid JSON, so nobody can tell how far the workflow came. Nothing was changed.", "Correct the file, or move it away to start anew. `piton inspect FILE` shows what is wrong with it.";
     "demo", "the demo could not continue", "Something failed that the demo did not mean to show, for example because git is missing.", "Follow the message. `piton doctor` checks git and the disk.";
     "detach", "the background driver did not start", "The background process could not be started, or it ended before it held the run.", "Read the file that the hint names, or run the command without `--detach`.";
     "detached-head", "no branch is checked out", "Lanes are merged into the branch that is checked out, and HEAD is detached.", "Check out a branch, or name one with `--base`.";

@@ -210,6 +210,10 @@ pub trait World {
     fn rejects(&mut self, _plan: &Plan, _state: &RunState, _attempt: &Attempt) -> Option<String> {
         None
     }
+    /// Whether the last lines of a successful step that wrote no notes are recorded as its notes.
+    fn sums_up(&mut self, _state: &RunState) -> bool {
+        false
+    }
     /// Observes the last lines of an attempt's output, redacted before anything is cut: what is cut
     /// off may be what tells a secret.
     fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String>;

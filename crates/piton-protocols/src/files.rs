@@ -3,6 +3,7 @@
 //! A protocol learns of events and decides what its files contain. Locks, concurrent saves, copies of
 //! damaged files and syncs are up to the writer.
 
+use std::io;
 use std::path::Path;
 
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
@@ -23,6 +24,8 @@ pub struct Run<'r> {
 pub trait Around {
     /// The text of a file, by its path from the root; `None` if it cannot be read.
     fn text(&self, path: &str) -> Option<String>;
+    /// When a file was modified last, by its path from the root; `None` if it is not there.
+    fn modified(&self, path: &str) -> Option<Timestamp>;
     /// What an earlier edit of this run's files stored; empty at first.
     fn memory(&self) -> Vec<u8>;
     /// All runs of this folder that follow the protocol, the oldest first.
@@ -72,6 +75,10 @@ pub trait Edit {
     /// Decides what happens to it, from its bytes and whether they have stopped changing. Asked again
     /// if somebody saved the file in the meantime.
     fn change(&mut self, there: Option<&[u8]>, is_stable: bool) -> Wanted;
+    /// What is wrong with the file after it was changed; `read` reads it back.
+    fn flaw(&self, _read: &dyn Fn() -> io::Result<Vec<u8>>) -> Option<String> {
+        None
+    }
     /// What must be stored durably with the run before the file is changed.
     fn before(&mut self) -> Option<Vec<u8>> {
         None

@@ -60,8 +60,8 @@ pub trait Protocol: Sync + Debug {
         &[]
     }
 
-    /// What an earlier run of the same file means for a new one.
-    fn start(&self, _plan: &Plan, _earlier: &RunState) -> Start {
+    /// What an earlier run of the same file means for a new one, at this time.
+    fn start(&self, _plan: &Plan, _earlier: &RunState, _now: Timestamp) -> Start {
         Start::Ask
     }
 
@@ -105,6 +105,11 @@ pub trait Protocol: Sync + Debug {
     /// Why an attempt failed although its program succeeded and made all artifacts.
     fn rejects(&self, _ended: &Starting<'_>) -> Option<String> {
         None
+    }
+
+    /// Tells whether the last lines of a successful step that wrote no notes are recorded as its notes.
+    fn sums_up(&self) -> bool {
+        false
     }
 
     /// Tells whether a resume grants failed steps new retries.
@@ -234,6 +239,10 @@ pub struct Source<'a> {
     pub text: Option<&'a str>,
     /// Reads other files of the project.
     pub read: &'a Reader<'a>,
+    /// The names in a folder, given its path from the project's root.
+    pub list: &'a dyn Fn(&str) -> Vec<String>,
+    /// When a file was modified last, given its path from the project's root.
+    pub modified: &'a dyn Fn(&str) -> Option<Timestamp>,
     /// The settings, for what the plan leaves open.
     pub settings: &'a Settings,
     /// Whether the project is a git repository: worktrees need one.
@@ -348,10 +357,23 @@ pub enum Start {
     Resume,
     /// A person decides whether it resumes or a new run replaces it.
     Ask,
+    /// It has a record, which tells whether a person decides.
+    Offer(Offer),
     /// It is a run of something else, which this describes.
     Other(String),
     /// It is over, and a new run starts, for this reason.
     Fresh(String),
+}
+
+/// A record of an earlier run: it resumes, or a person chooses what happens to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// What is printed about it.
+    pub said: Vec<String>,
+    /// Why a person is asked; without a reason it resumes.
+    pub reason: Option<String>,
+    /// The record, by its path from the project's root.
+    pub record: String,
 }
 
 /// What the files beside a plan say about a run that the ledger does not know.
@@ -437,6 +459,8 @@ pub struct Midway {
     pub spec: Option<Sha>,
     /// What is printed about it.
     pub said: Vec<String>,
+    /// Its record, if a person may choose what happens to it.
+    pub offer: Option<Offer>,
 }
 
 /// What a check of a protocol's files found, before a run resumes.

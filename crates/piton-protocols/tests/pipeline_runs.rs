@@ -55,6 +55,8 @@ impl Project {
             path: FOLDER,
             text: None,
             read: &|path| self.text(path),
+            list: &|_| Vec::new(),
+            modified: &|_| None,
             settings: &self.settings,
             git: true,
             task_worktrees: None,
@@ -85,6 +87,9 @@ struct Nothing;
 
 impl Around for Nothing {
     fn text(&self, _path: &str) -> Option<String> {
+        None
+    }
+    fn modified(&self, _path: &str) -> Option<Timestamp> {
         None
     }
     fn memory(&self) -> Vec<u8> {

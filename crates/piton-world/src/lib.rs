@@ -285,6 +285,10 @@ impl World for RealWorld {
         self.ask(plan, state, attempt, |protocol, ended| protocol.rejects(ended))
     }
 
+    fn sums_up(&mut self, _state: &RunState) -> bool {
+        self.protocol.is_some_and(Protocol::sums_up)
+    }
+
     fn utc_offset_secs(&mut self) -> i32 {
         (self.terminal.utc_offset_secs)(now())
     }

@@ -7,7 +7,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
+use piton_core::Timestamp;
 use piton_formats::plan::PLAN_BYTES_MAX;
 use rustix::fs::OFlags;
 
@@ -34,6 +36,18 @@ pub fn text(path: &Path, bytes_max: usize) -> io::Result<String> {
 /// The text of a file that a protocol asks for, by its path from a folder.
 pub fn protocol_file(folder: &Path, path: &str) -> io::Result<String> {
     text(&folder.join(path), PLAN_BYTES_MAX)
+}
+
+/// The names in a folder; none if it cannot be read.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// When a file was modified last; `None` if it is not there.
+pub fn modified(path: &Path) -> Option<Timestamp> {
+    let since = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok().map(Timestamp)
 }
 
 /// All bytes of an open file, if there are not more than a limit.

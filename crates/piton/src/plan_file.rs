@@ -263,6 +263,8 @@ fn with_source<T>(
         path: &recorded_path(root, &context.cwd.join(file)),
         text,
         read: &|name| read::text(&root.join(name), PROMPT_BYTES_MAX),
+        list: &|folder| read::names(&root.join(folder)),
+        modified: &|name| read::modified(&root.join(name)),
         settings: &context.settings,
         git: context.project.git_dir.is_some(),
         task_worktrees,

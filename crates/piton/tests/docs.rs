@@ -20,6 +20,7 @@ use piton_engine::resume::{self, Severity};
 use piton_formats::keys::{self, Key, Kind, Section};
 use piton_formats::{Input, Settings, read_plan};
 use piton_protocols::pipeline::settings::{PIPELINE, STAGE};
+use piton_protocols::workflow::settings::WORKFLOW;
 
 use pages::{all, blocks, read, region, table};
 use scratch::Scratch;
@@ -122,12 +123,16 @@ fn keys_are_those_of_the_code() {
         let wanted = table(&["key", "value", "default", "meaning"], rows);
         region(page, &format!("table: keys {name}"), &wanted);
     }
-    for (name, section) in [("pipeline", &PIPELINE), ("pipeline-stage", &STAGE)] {
+    for (page, name, section) in [
+        ("docs/pipelines.md", "pipeline", &PIPELINE),
+        ("docs/pipelines.md", "pipeline-stage", &STAGE),
+        ("docs/workflows.md", "workflow", &WORKFLOW),
+    ] {
         // A stage has the keys of a step too; the page of plans has those.
         let keys = section.keys().into_iter().filter(|key| keys::STEP.key(key.name).is_none());
         let wanted =
             table(&["key", "value", "default", "meaning"], keys.map(|key| key_row(section, key)));
-        region("docs/pipelines.md", &format!("table: keys {name}"), &wanted);
+        region(page, &format!("table: keys {name}"), &wanted);
     }
     // Whatever section is added must have a place above.
     assert_eq!(keys::SECTIONS.len(), 14, "a section has no table in the documentation");
@@ -360,6 +365,39 @@ fn the_example_of_a_pipeline_runs_and_is_complete() {
     let said = scratch.sh(run);
     assert!(said.contains("is complete") && said.ends_with("exit 0\n"), "{said}");
     assert_eq!(scratch.sh("sh greet.sh Ada"), "Hello, Ada!\n");
+}
+
+/// The example of workflows fails where its README says so, and resumes from there.
+#[test]
+fn the_example_of_a_workflow_runs_and_is_complete() {
+    let scratch = Scratch::new();
+    let plans = "specs/027_greeting/plans";
+    let (plan, expanded) =
+        (format!("{plans}/001_implementation.md"), format!("{plans}/phase_2_greet.md"));
+    for name in ["piton.toml", "agent.sh", &plan, &expanded] {
+        scratch.write(name, &read(&format!("examples/workflow/{name}")));
+    }
+    scratch.sh("git add --all && git commit --quiet -m Begin");
+    let said = scratch.sh(&format!("piton run {plan}; echo \"exit $?\""));
+    assert!(said.contains("Phase 2 failed") && said.ends_with("exit 1\n"), "{said}");
+    let said = scratch.sh(&format!("touch fixed; piton run {plan} --resume; echo \"exit $?\""));
+    assert!(said.contains("Resuming from Phase 2") && said.ends_with("exit 0\n"), "{said}");
+    assert_eq!(scratch.sh("sh demo.sh"), "Hello, Ada!\n");
+    assert_eq!(scratch.sh(&format!("grep -c '\\[x\\]' {plan} {expanded} | cut -d: -f2")), "4\n2\n");
+}
+
+/// The example of a task list ticks every box.
+#[test]
+fn the_example_of_a_task_list_runs_and_is_complete() {
+    let scratch = Scratch::new();
+    for name in ["piton.toml", "agent.sh", "specs/001-greeting/tasks.md"] {
+        scratch.write(name, &read(&format!("examples/speckit/{name}")));
+    }
+    scratch.sh("git add --all && git commit --quiet -m Begin");
+    let said = scratch.sh("piton run specs/001-greeting/tasks.md; echo \"exit $?\"");
+    assert!(said.ends_with("exit 0\n"), "{said}");
+    assert_eq!(scratch.sh("sh main.sh Ada"), "Hello, Ada!\n");
+    assert_eq!(scratch.sh("grep -c '\\[x\\]' specs/001-greeting/tasks.md"), "4\n");
 }
 
 #[test]

@@ -30,3 +30,8 @@ mod scene;
 mod screen;
 #[path = "snapshots/states.rs"]
 mod states;
+#[allow(dead_code, reason = "the bench of the tests of workflows, used in part")]
+#[path = "workflow/scene.rs"]
+mod workflow;
+#[path = "snapshots/workflows.rs"]
+mod workflows;

@@ -18,6 +18,7 @@ mod stat_walk;
 mod status;
 mod table;
 mod tree;
+mod workflows;
 mod worktrees;
 
 use std::path::{Path, PathBuf};
@@ -63,7 +64,7 @@ type Measured = std::result::Result<Vec<Row>, String>;
 type Measure = fn(&Bench) -> Measured;
 
 /// The rows by their letters; those of one measurement stand together.
-const PARTS: [(&str, Measure); 8] = [
+const PARTS: [(&str, Measure); 9] = [
     ("a", durable::measure),
     ("b", spawned::measure),
     ("c", status::measure),
@@ -72,6 +73,7 @@ const PARTS: [(&str, Measure); 8] = [
     ("fg", worktrees::measure),
     ("h", lanes::measure),
     ("ij", large::measure),
+    ("k", workflows::measure),
 ];
 
 /// What is to be measured, and how it is shown.

@@ -17,6 +17,7 @@ mod reader;
 mod record;
 mod repository;
 mod scratch;
+mod workflows;
 mod writers;
 
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -45,6 +46,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "pull-requests",
     "pipelines",
     "histories",
+    "workflows",
     "reboot",
     "power",
 ];
@@ -168,15 +170,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
     Loop { aims: pipelines::AIMS, ..plain(10, (100, 3), "kills", pipelines::kill) },
     Loop { aims: histories::AIMS, ..plain(11, (200, 6), "kills", histories::history) },
+    Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(12, (200, 3), "restarts", lanes::reboot)
+        ..plain(13, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(13, (100, 3), "restarts", lanes::power)
+        ..plain(14, (100, 3), "restarts", lanes::power)
     },
 ];
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::Broken;
 use super::pipelines::state_file;
+use super::workflows;
 use crate::{Failure, Result};
 
 /// How the program is called to be the reader.
@@ -31,16 +32,23 @@ pub(super) enum Content {
     JsonList,
     /// The state file of a pipeline.
     PipelineState,
+    /// The checkpoint of a workflow.
+    Checkpoint,
+    /// The plan of a workflow.
+    PlanMarkdown,
 }
 
 impl Content {
-    const ALL: [Self; 2] = [Self::JsonList, Self::PipelineState];
+    const ALL: [Self; 4] =
+        [Self::JsonList, Self::PipelineState, Self::Checkpoint, Self::PlanMarkdown];
 
     /// How the reader is told.
     fn word(self) -> &'static str {
         match self {
             Self::JsonList => "json-list",
             Self::PipelineState => "pipeline-state",
+            Self::Checkpoint => "checkpoint",
+            Self::PlanMarkdown => "plan-markdown",
         }
     }
 
@@ -55,6 +63,12 @@ impl Content {
             }
             Self::PipelineState => {
                 state_file::well_formed(&text()).map_err(|why| format!("{why}: {}", text()))
+            }
+            Self::Checkpoint => {
+                workflows::sound(&text()).map_err(|why| format!("{why}: {}", text()))
+            }
+            Self::PlanMarkdown => {
+                workflows::is_whole(&text()).map_err(|why| format!("{why}: {}", text()))
             }
         }
     }

@@ -137,6 +137,11 @@ impl Driver<'_> {
                 Outcome::Interrupted { why: self.stop.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
             }
         };
+        let is_done = outcome == Outcome::Succeeded;
+        if is_done && reported.facts.notes.is_empty() && self.world.sums_up(&self.state) {
+            let redactor = &self.options.redactor;
+            reported.facts.notes = self.world.tail(ended, LINES_PASSED_ON, redactor);
+        }
         let facts = self.redacted(reported.facts);
         let tried = self.tried(&step, &ended.attempt, reported.trying);
         let inputs = match outcome {

@@ -20,6 +20,7 @@ mod tests;
 use std::io;
 
 use piton_core::Plan;
+use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, code};
 use crate::keys;
@@ -56,7 +57,22 @@ pub struct Input<'a> {
 /// A text as a plan writes it.
 pub fn quoted(text: &str) -> String {
     // What JSON writes between quotes, TOML reads.
-    serde_json::Value::from(text).to_string()
+    Value::from(text).to_string()
+}
+
+/// A value as TOML writes it.
+pub fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(table) => {
+            let pairs =
+                table.iter().map(|(key, value)| format!("{} = {}", quoted(key), toml(value)));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Reads a plan: the plan and its warnings, or all problems (errors and warnings).

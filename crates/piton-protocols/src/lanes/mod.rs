@@ -44,7 +44,7 @@ mod start;
 
 use piton_core::hash::Sha;
 use piton_core::lane::TaskOf;
-use piton_core::{LanePath, Plan, RunState};
+use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_formats::settings::{Settings, Views};
 
 use crate::files::{Files, Run};
@@ -87,7 +87,7 @@ impl Protocol for Lanes {
         inspect::FORMATS
     }
 
-    fn start(&self, plan: &Plan, earlier: &RunState) -> Start {
+    fn start(&self, plan: &Plan, earlier: &RunState, _now: Timestamp) -> Start {
         start::start(plan, earlier)
     }
 

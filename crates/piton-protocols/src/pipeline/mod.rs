@@ -61,7 +61,7 @@ impl Protocol for Pipeline {
         inspect::FORMATS
     }
 
-    fn start(&self, _plan: &Plan, earlier: &RunState) -> Start {
+    fn start(&self, _plan: &Plan, earlier: &RunState, _now: Timestamp) -> Start {
         let rejected = |g: &piton_core::state::GateState| {
             g.decision.as_ref().is_some_and(|decision| !decision.approved)
         };

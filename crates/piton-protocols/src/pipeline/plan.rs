@@ -9,6 +9,7 @@ use piton_core::Plan;
 use piton_core::plan::OnChange;
 use piton_core::refusal::Refusal;
 use piton_formats::diagnostic::{Diagnostic, Severity, code::UNKNOWN_AGENT};
+use piton_formats::plan::toml;
 use piton_formats::template::escape;
 use piton_formats::{Input, read_plan};
 use serde_json::{Value, json};
@@ -215,21 +216,6 @@ impl Described<'_> {
         keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
         let lines = keys.iter().map(|(key, value)| format!("{key} = {}", toml(value)));
         lines.chain([String::new()]).collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// A value as TOML writes it.
-fn toml(value: &Value) -> String {
-    match value {
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(table) => {
-            let pairs =
-                table.iter().map(|(key, value)| format!("{} = {}", json!(key), toml(value)));
-            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
-        }
-        other => other.to_string(),
     }
 }
 

@@ -117,7 +117,12 @@ fn listed(ids: &[&str]) -> String {
 }
 
 fn claim_plan(source: &Source<'_>) -> Claim {
-    if source.name().ends_with("pipeline-state.md") || !plan::is_plan(source.text) {
+    plan_claim(source.file, source.text)
+}
+
+/// How sure it is that a file is a plan.
+pub(super) fn plan_claim(file: &str, text: &str) -> Claim {
+    if file.to_lowercase().ends_with("pipeline-state.md") || !plan::is_plan(text) {
         return Claim::No;
     }
     // Such documents belong to features that go through stages, unless nobody claims them.
@@ -126,7 +131,7 @@ fn claim_plan(source: &Source<'_>) -> Claim {
         let is_one = ["constitution check", "completed stages", "stage ledger", "pipeline state"];
         line.starts_with('#') && is_one.iter().any(|own| title.starts_with(own))
     };
-    if source.text.lines().any(is_of_feature) { Claim::Name } else { Claim::Content }
+    if text.lines().any(is_of_feature) { Claim::Name } else { Claim::Content }
 }
 
 fn read_plan(source: &Source<'_>) -> Reading {

@@ -29,6 +29,8 @@ fn a_checkpoint_has_the_documented_keys() {
         total_phases: 4,
         plan_modified: Some(NOW),
         artifact_paths: &[],
+        research: &[],
+        title: "T",
         now: NOW,
     });
     let wanted = json!({

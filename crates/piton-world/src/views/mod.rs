@@ -17,7 +17,7 @@ use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::Views;
 use piton_engine::{Result, Store};
 use piton_formats::plan::PLAN_BYTES_MAX;
-use piton_protocols::files::{Around, Files};
+use piton_protocols::files::{Around, Edit, Files, Wanted};
 use piton_protocols::time;
 use piton_workspace::files::beneath::AnchoredPath;
 use rustix::fs::RenameFlags;
@@ -124,11 +124,15 @@ impl Writer {
         let stamp = time::stamp(state.last_at);
         for mut edit in files.edits(plan, state, place) {
             let path = place.root.join(edit.path());
+            let mut changed = false;
             let written = replacer.replace(&path, &stamp, &mut |there, settled| {
                 let wanted = edit.change(there, settled);
+                changed = matches!(wanted, Wanted::Text { .. } | Wanted::Instead { .. });
                 edit.before().map_or(Ok(()), |memory| place.remember(&memory))?;
                 Ok(wanted)
             });
+            let written =
+                written.and_then(|()| if changed { sound(&*edit, &path) } else { Ok(()) });
             let after = |()| edit.after().map_or(Ok(()), |memory| place.remember(&memory));
             outcome = outcome.and(written.and_then(after));
         }
@@ -166,6 +170,13 @@ impl Writer {
         self.has_log = true;
         Ok(())
     }
+}
+
+/// Asks an edit whether its file is as it should be, now that it is written.
+fn sound(edit: &dyn Edit, path: &Path) -> io::Result<()> {
+    let flaw = edit.flaw(&|| crate::read::bytes(path, PLAN_BYTES_MAX));
+    let words = |flaw| io::Error::other(format!("{}: {flaw}", path.display()));
+    flaw.map_or(Ok(()), |flaw| Err(words(flaw)))
 }
 
 /// Makes a file of a project that is not there yet, durably, with the folders above it.
@@ -233,6 +244,10 @@ impl Place {
 impl Around for Place {
     fn text(&self, path: &str) -> Option<String> {
         crate::read::text(&self.root.join(path), PLAN_BYTES_MAX).ok()
+    }
+
+    fn modified(&self, path: &str) -> Option<Timestamp> {
+        crate::read::modified(&self.root.join(path))
     }
 
     fn memory(&self) -> Vec<u8> {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use piton_core::hash::Sha;
 use piton_core::state::{LaneState, PhaseState};
-use piton_core::{Plan, RunState};
+use piton_core::{Plan, RunState, Timestamp};
 use piton_formats::markdown::inline::{bullet, checkbox};
 use piton_formats::template::Given;
 use piton_formats::{Input, read_plan};
@@ -68,7 +68,7 @@ impl Protocol for Checklist {
         Ok(Reading::new(plan, warnings))
     }
 
-    fn start(&self, _plan: &Plan, _earlier: &RunState) -> Start {
+    fn start(&self, _plan: &Plan, _earlier: &RunState, _now: Timestamp) -> Start {
         Start::Resume
     }
 

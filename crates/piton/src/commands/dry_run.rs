@@ -264,6 +264,9 @@ impl OpenNeeds {
 
     /// Lets each lane need the first that is not met, if there is one.
     fn narrow(&mut self, state: &mut RunState) {
+        if self.0.iter().all(|need| need.met == need.all.len()) {
+            return;
+        }
         let satisfied = state.satisfied();
         for need in &mut self.0 {
             let rest = &need.all[need.met..];

@@ -1,7 +1,5 @@
 //! `piton inspect`: what a file of a protocol is and says. Reads, and changes nothing.
 
-use std::time::UNIX_EPOCH;
-
 use piton_core::Timestamp;
 use piton_protocols::format::Around;
 use piton_protocols::inspect::inspect;
@@ -48,9 +46,7 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
 /// When a file was modified that the inspected one names, from the project's root or from here.
 fn modified(context: &Context, path: &str) -> Option<Timestamp> {
     let folders = [&context.project.root, &context.cwd];
-    let found = folders.into_iter().find_map(|folder| folder.join(path).metadata().ok())?;
-    let since = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_millis()).ok().map(Timestamp)
+    folders.into_iter().find_map(|folder| read::modified(&folder.join(path)))
 }
 
 /// The bytes of the file, or why there are none.

@@ -428,7 +428,7 @@ fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs)
         let plan = super::run::plan_of_unbegun(context, loaded)?;
         drive::check_selection(&plan.live, args)?;
         ui::say(format!("run {} has not started: all of it would run", loaded.row.run_id));
-        super::run::dry_run(context, &plan, args);
+        super::run::dry_run(context, &plan, args, &[]);
         return Ok(());
     }
     let mut check = compare(context, store, loaded, args)?.check;

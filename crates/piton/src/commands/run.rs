@@ -4,6 +4,7 @@ mod aside;
 mod existing;
 mod features;
 mod next_phase;
+mod offer;
 mod phases;
 
 use std::fmt::Write as _;
@@ -29,7 +30,7 @@ use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{How, PlanFile};
 use crate::ui;
-use piton_world::RealWorld;
+use piton_world::{RealWorld, read};
 
 /// Most runs of one plan that may be started within a second.
 const SAME_SECOND_MAX: u32 = 1000;
@@ -72,11 +73,13 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     // What a document leaves open was asked when the run began, and is not asked only to look.
     let asks = !args.resume && !args.rollback && !args.drive.dry_run;
     let plan = PlanFile::read(context, path, How { tasks, asks, reader: None })?;
+    let looks = args.drive.dry_run && !args.fresh;
+    let known = if looks { existing::events(context, &plan) } else { Vec::new() };
     drive::check_selection(&plan.live, &args.drive)?;
     let mut store = match args.drive.dry_run.then(|| context.read_store()) {
         None => context.write_store()?,
         Some(Err(error)) if error.code == "no-ledger" => {
-            dry_run(context, &plan, &args.drive);
+            dry_run(context, &plan, &args.drive, &known);
             return Ok(());
         }
         Some(store) => store?,
@@ -105,14 +108,14 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
             aside = Some(row).filter(unfinished);
         }
         Some(row) if unfinished(&row) && args.fresh => aside = Some(row),
-        None if args.resume => {
+        None if args.resume && !existing::is_record(context, &plan) => {
             return Err(CommandError::usage("no-run", "this plan has no run to resume")
                 .hint(start_with(context, &plan)));
         }
         _ => {}
     }
     if args.drive.dry_run {
-        dry_run(context, &plan, &args.drive);
+        dry_run(context, &plan, &args.drive, &known);
         return Ok(());
     }
     phases::check_needed(context, &mut store, &plan, &args.drive)?;
@@ -135,10 +138,7 @@ fn plan_here(context: &Context) -> Result<Option<PathBuf>> {
         Err(error) if error.code == "no-ledger" => false,
         Err(error) => return Err(error),
     };
-    let list = |folder: &str| {
-        let entries = std::fs::read_dir(context.cwd.join(folder)).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-    };
+    let list = |folder: &str| read::names(&context.cwd.join(folder));
     let plan = context.table.iter().find_map(|p| p.around(&list)).filter(|_| !unfinished);
     Ok(plan.map(PathBuf::from))
 }
@@ -168,7 +168,7 @@ fn wants_resume(
         return Ok(true);
     }
     let earlier = store.load(&row.run_id)?.state;
-    let start = plan.reader.start(&plan.live, &earlier);
+    let start = plan.reader.start(&plan.recorded, &earlier, now());
     // Its driver died before it recorded the end, and its files do not show it yet.
     let is_unended = earlier.is_over() && earlier.ended.is_none() && !complete;
     if let Start::Fresh(why) = &start
@@ -185,6 +185,9 @@ fn wants_resume(
     }
     if start == Start::Resume || matches!(start, Start::Fresh(_)) {
         return Ok(true);
+    }
+    if let Start::Offer(offer) = &start {
+        return offer::resumes(context, store, plan, offer, Some(row));
     }
     if !context.can_ask() {
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
@@ -242,13 +245,13 @@ fn check_name(name: &str) -> Result<()> {
     ))
 }
 
-/// Prints what a new run of a plan would do.
-pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
+/// Prints what a new run of a plan would do that begins with these events.
+pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs, known: &[Event]) {
+    let created = created(context, plan, "dry-run", None, None);
+    let events = std::iter::once(&created).chain(known).map(|event| (now(), event));
     let state = RunState {
         run_id: Some(RunId(String::new())),
-        phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None, None))])
-            .map(|s| s.phases)
-            .unwrap_or_default(),
+        phases: piton_core::replay(events).map(|s| s.phases).unwrap_or_default(),
         protocol: plan.protocol.clone(),
         ..RunState::default()
     };
@@ -306,7 +309,7 @@ fn start(
     aside: Option<&RunRow>,
 ) -> Result<()> {
     let spec = see_spec(context, plan)?;
-    let known = existing::look(context, plan, args, aside)?;
+    let known = existing::look(context, store, plan, args, aside)?;
     let (row, lease) = create_alone(context, store, plan, args, newest, aside)?;
     let mut known = existing::set_aside(context, plan, known)?;
     if let Some(failed) = aside.filter(|row| row.status == Status::Failed.as_str()) {

@@ -63,6 +63,9 @@ fn from_texts(
         path: &state.plan_path,
         text: text.as_deref(),
         read: texts,
+        // Only the files of the plan count: what lies beside it is not looked for.
+        list: &|_| Vec::new(),
+        modified: &|_| None,
         settings: &context.settings,
         git: context.project.git_dir.is_some(),
         task_worktrees: Some(recorded.task_worktrees),

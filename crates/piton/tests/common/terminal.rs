@@ -9,7 +9,7 @@ use super::{Driver, PITON, Project, wait_until};
 
 /// A program on a terminal whose keys we press.
 pub struct Terminal {
-    program: Driver,
+    pub program: Driver,
     keys: std::process::ChildStdin,
 }
 

@@ -4,7 +4,7 @@ use super::pipeline::{FOLDER, Feature, STATE};
 use super::screen::Screen;
 
 fn screen() -> Screen {
-    Screen::with_feature(Feature::new)
+    Screen::made_by(|| Feature::new().project)
 }
 
 /// Lost: what a person reads who starts a feature, asks for changes and looks at what waits.

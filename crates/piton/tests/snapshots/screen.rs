@@ -16,7 +16,6 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::common::{PITON, Project, Signal, hear_signals, kill, wait_until};
-use super::pipeline::Feature;
 use super::scene::Scene;
 
 /// The size of the terminal.
@@ -102,10 +101,10 @@ impl Screen {
         Self::of(scene().project)
     }
 
-    /// A feature that goes through a pipeline.
-    pub fn with_feature(feature: impl FnOnce() -> Feature) -> Self {
+    /// A project that somebody else makes.
+    pub fn made_by(project: impl FnOnce() -> Project) -> Self {
         short_paths();
-        Self::of(feature().project)
+        Self::of(project())
     }
 
     fn of(project: Project) -> Self {

@@ -14,7 +14,7 @@ mod resume;
 #[cfg(test)]
 mod tests;
 
-pub use edit::Editor;
+pub use edit::{Editor, Stand};
 pub use ids::{VersionedName, workflow_ids};
 pub use model::{Checkpoint, Form, Health, PhaseRecord, Progress, Replan, Replans, Status, Times};
 pub use own::{Fresh, REQUIRED, fresh, upgrade, verify};

@@ -64,6 +64,8 @@ pub struct PhaseRecord {
     pub timestamp: Option<Timestamp>,
     /// Why it failed.
     pub error: Option<String>,
+    /// What came of it, in a few words.
+    pub key_results: Option<String>,
 }
 
 /// How often phases were replanned.

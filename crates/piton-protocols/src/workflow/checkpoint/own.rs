@@ -44,6 +44,10 @@ pub struct Fresh<'a> {
     pub plan_modified: Option<Timestamp>,
     /// Names and paths of what the workflow makes.
     pub artifact_paths: &'a [(&'a str, &'a str)],
+    /// Names of the reports that the plan is based on.
+    pub research: &'a [String],
+    /// The title of the plan.
+    pub title: &'a str,
     /// The time.
     pub now: Timestamp,
 }
@@ -53,6 +57,11 @@ pub fn fresh(new: &Fresh<'_>) -> String {
     let mut text = String::from("{}");
     let empty = || Tree::Object(Vec::new());
     let paths = new.artifact_paths.iter().map(|(name, path)| (*name, Tree::from(*path)));
+    let reports = Tree::List(new.research.iter().map(|name| Tree::from(name.as_str())).collect());
+    let about = Tree::object([
+        ("title", Tree::from(new.title)),
+        ("total_phases", Tree::from(new.total_phases)),
+    ]);
     let modified = new.plan_modified.map(|at| Tree::from(Value::from(at.0.div_euclid(1000))));
     let members = [
         ("workflow_id", Tree::from(new.workflow_id)),
@@ -63,7 +72,10 @@ pub fn fresh(new: &Fresh<'_>) -> String {
         ("replan_history", Tree::List(Vec::new())),
         ("replan_count", empty()),
         ("artifact_paths", Tree::object(paths)),
-        ("context_metadata", empty()),
+        (
+            "context_metadata",
+            Tree::object([("research_reports", reports), ("plan_metadata", about)]),
+        ),
         ("status", Tree::from(Status::InProgress.as_str())),
         ("total_phases", Tree::from(new.total_phases)),
         ("tests_passing", Tree::from(true)),

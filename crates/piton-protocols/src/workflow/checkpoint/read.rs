@@ -254,6 +254,7 @@ fn phase_record(value: &Value) -> PhaseRecord {
         duration_minutes: value.get("duration_minutes").and_then(number),
         timestamp: text("timestamp").and_then(|at| time::read(&at)),
         error: text("error"),
+        key_results: text("key_results"),
     }
 }
 

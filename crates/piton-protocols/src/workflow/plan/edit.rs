@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use piton_formats::markdown::Document;
+use piton_formats::markdown::{Document, Line};
 use piton_formats::splice::{Splice, splice};
 
 use super::heading::Heading;
@@ -48,6 +48,17 @@ pub fn edit(text: &str, edits: &[Edit]) -> (String, Vec<usize>) {
         }
     }
     (splice(text, splices), missed)
+}
+
+/// Ticks all boxes of a text that describes one phase: those of its section if it has one.
+pub fn tick_all(text: &str, phase: &PhaseId) -> String {
+    let (done, missed) = edit(text, &[Edit::TickAll { phase: phase.clone() }]);
+    if missed.is_empty() {
+        return done;
+    }
+    let document = Document::new(text);
+    let open = document.lines.iter().filter_map(Line::checkbox).filter(|(b, _)| !b.is_ticked());
+    splice(text, open.map(|(_, range)| Splice::new(range, "x")).collect())
 }
 
 /// A box in the document.

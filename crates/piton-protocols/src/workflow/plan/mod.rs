@@ -14,7 +14,7 @@ mod waves;
 #[cfg(test)]
 mod tests;
 
-pub use edit::{Edit, edit};
+pub use edit::{Edit, edit, tick_all};
 pub use heading::{Heading, is_phase_heading};
 pub use model::{Complexity, Marker, Phase, PhaseStatus, Plan, Task, TestCommand};
 pub use read::{inspect, is_plan, read, tasks_of};

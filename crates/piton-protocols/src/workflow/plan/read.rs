@@ -195,6 +195,9 @@ impl<'d, 'a> Reader<'d, 'a> {
 
     fn text(&mut self, line: &Line<'_>, sink: &mut Sink<'_>) {
         let Some(open) = &mut self.open else { return };
+        if open.phase.expanded.is_none() && line.text.contains("](") {
+            open.phase.expanded = fields::expanded(line.text, open.phase.id.as_str());
+        }
         if let Some((found, _)) = line.checkbox() {
             if !found.is_plain() {
                 let message = format!("unknown box `[{}]`, so the task is open", found.mark);
@@ -206,9 +209,6 @@ impl<'d, 'a> Reader<'d, 'a> {
         }
         if line.text.trim().is_empty() {
             return;
-        }
-        if open.phase.expanded.is_none() && line.text.contains("](") {
-            open.phase.expanded = fields::expanded(line.text, open.phase.id.as_str());
         }
         if line.indent() <= 1
             && let Some((label, value)) = fields::field(line.text)

@@ -9,7 +9,7 @@ mod read;
 mod tests;
 
 pub use paths::paths;
-pub use read::{inspect, is_task_list, read, tick, untick};
+pub use read::{inspect, is_task_list, read, tick, tick_each, untick};
 
 use super::phase_id::PhaseId;
 

@@ -1,6 +1,6 @@
 //! Reads a task list in one pass over its lines, and ticks tasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use piton_formats::diagnostic::{Diagnostic, Severity, code, quoted};
 use piton_formats::markdown::inline::{bullet, plain};
@@ -67,6 +67,16 @@ pub fn tick(text: &str, task_id: &str) -> Option<String> {
 /// The same with the tick removed.
 pub fn untick(text: &str, task_id: &str) -> Option<String> {
     mark(text, task_id, false)
+}
+
+/// The document with the boxes of these tasks ticked.
+pub fn tick_each(text: &str, ids: &[String]) -> String {
+    let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
+    let document = Document::new(text);
+    let boxes = document.lines.iter().filter_map(Line::checkbox).filter(|(found, _)| {
+        !found.is_ticked() && id(found.rest).is_some_and(|(id, _)| ids.contains(id))
+    });
+    splice(text, boxes.map(|(_, range)| Splice::new(range, "x")).collect())
 }
 
 fn mark(text: &str, task_id: &str, done: bool) -> Option<String> {

@@ -9,6 +9,7 @@ use piton_ledger::{Lease, RunRow};
 use piton_protocols::protocol::{Existing, Midway, Unclear};
 use piton_world::views::rename;
 
+use super::offer;
 use crate::cli::RunArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
@@ -31,6 +32,7 @@ pub struct Known {
 /// Looks at the files of a plan; a run that is about to be set aside takes its own with it.
 pub fn look(
     context: &Context,
+    store: &mut Store,
     plan: &PlanFile,
     args: &RunArgs,
     aside: Option<&RunRow>,
@@ -51,7 +53,14 @@ pub fn look(
             Answer::Resume => Ok(unclear.resume.map(|m| taken_over(plan, m)).unwrap_or_default()),
             Answer::Fresh => Ok(Known { renames, ..Known::default() }),
         },
-        Existing::Midway(midway) => Ok(taken_over(plan, midway)),
+        Existing::Midway(midway) => {
+            if let Some(offer) = midway.offer.as_ref().filter(|_| !args.resume)
+                && !offer::resumes(context, store, plan, offer, None)?
+            {
+                return Ok(Known { renames, ..Known::default() });
+            }
+            Ok(taken_over(plan, midway))
+        }
     }
 }
 
@@ -84,11 +93,24 @@ fn asked(context: &Context, unclear: &Unclear) -> Result<Answer> {
 }
 
 /// A new run that begins where another tool came to.
-pub fn taken_over(plan: &PlanFile, Midway { events, spec, said }: Midway) -> Known {
+pub fn taken_over(plan: &PlanFile, Midway { events, spec, said, .. }: Midway) -> Known {
     said.into_iter().for_each(ui::say);
     let path = plan.recorded.spec.clone();
     let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
     Known { spec, events, ..Known::default() }
+}
+
+/// What a new run of a plan would begin with.
+pub fn events(context: &Context, plan: &PlanFile) -> Vec<Event> {
+    match plan.existing(context, now()) {
+        Existing::Midway(midway) => midway.events,
+        _ => Vec::new(),
+    }
+}
+
+/// Whether files beside a plan tell of a run that can be taken over.
+pub fn is_record(context: &Context, plan: &PlanFile) -> bool {
+    matches!(plan.existing(context, now()), Existing::Midway(_))
 }
 
 /// Gives files that a new run takes the place of their other names.

@@ -17,10 +17,7 @@ const ASKED_MAX: usize = 9;
 /// The feature that is to be continued, if there is one.
 pub fn choose(context: &Context) -> Result<Option<PathBuf>> {
     let root = &context.project.root;
-    let list = |folder: &str| {
-        let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-    };
+    let list = |folder: &str| read::names(&root.join(folder));
     let read = |path: &str| read::text(&root.join(path), PROMPT_BYTES_MAX);
     let look = Look { list: &list, read: &read, settings: &context.settings };
     let all: Vec<Candidate> = context.table.iter().flat_map(|p| p.unfinished(&look)).collect();

@@ -10,7 +10,7 @@ use piton_protocols::protocol::Start;
 
 use crate::cli::DriveArgs;
 use crate::commands::request::is_given_up;
-use crate::context::Context;
+use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::ui;
@@ -30,7 +30,7 @@ pub fn earlier_run(
     for row in runs.into_iter().filter(|r| r.plan == plan.path && !is_given_up(r) && here(r)) {
         // What can't be read is told by who goes on with it.
         let Ok(loaded) = store.load(&row.run_id) else { return Some(row) };
-        let Start::Other(of) = plan.reader.start(&plan.live, &loaded.state) else {
+        let Start::Other(of) = plan.reader.start(&plan.recorded, &loaded.state, now()) else {
             return Some(row);
         };
         if row.status != Status::Complete.as_str() {
