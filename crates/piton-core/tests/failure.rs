@@ -46,6 +46,7 @@ fn output_decides_the_class() {
     for text in [
         "API Error: 500 Internal server error",
         "API Error: Request timed out.",
+        "API Error: Unable to connect to API (ConnectionRefused)",
         "We’re currently experiencing high demand, which may cause temporary errors.",
     ] {
         assert_eq!(class_of(text, false, true).class, Class::Network, "{text}");

@@ -75,6 +75,7 @@ const RATE_LIMIT: &[(&str, &str)] = &[
 const OVERLOADED: &[(&str, &str)] = &[
     ("api error: 500", "Claude Code"),
     ("api error: request timed out", "Claude Code"),
+    ("unable to connect to api", "Claude Code"),
     ("internal server error", "HTTP 500 in words"),
     ("overloaded", "HTTP 529 in words"),
     ("experiencing high demand", "Codex"),
