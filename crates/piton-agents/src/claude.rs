@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
+use crate::setup::{Stop, StopPlace, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
 use crate::verdict::{Exit, Verdict, from_status, from_words};
 
@@ -42,6 +43,13 @@ impl Program for Claude {
 
     fn halt(&self) -> Halt {
         Halt::Hook
+    }
+
+    fn stop(&self, place: &StopPlace<'_>) -> Stop {
+        let path = format!("{}/claude-settings.json", place.folder);
+        // Once for all tools of an answer, when the last of them has ended.
+        let stop = Stop::new(place).file(&path, &hook("PostToolBatch").to_string());
+        Stop { settings: Some(path), ..stop }
     }
 
     fn window(&self) -> u64 {

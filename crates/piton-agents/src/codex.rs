@@ -10,6 +10,7 @@ use piton_core::Timestamp;
 use serde::Deserialize;
 
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
+use crate::setup::Record;
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing};
 use crate::verdict::{Exit, Verdict, from_words};
 
@@ -42,6 +43,11 @@ impl Program for Codex {
 
     fn halt(&self) -> Halt {
         Halt::Interrupt
+    }
+
+    fn record(&self, session: &str) -> Option<Record> {
+        let ending = format!("{session}.jsonl");
+        Some(Record { variable: "CODEX_HOME", usual: ".codex", folder: "sessions", ending })
     }
 
     fn window(&self) -> u64 {

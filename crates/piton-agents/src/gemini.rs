@@ -1,15 +1,18 @@
 //! Gemini CLI: `gemini -o stream-json`.
 //!
-//! Its sums come with the final event alone; the context in use is told by a hook of ours. It exits with
-//! 0 and without a final event when a signal ends it, so only the final event is a success.
+//! Its sums come with the final event alone; what each request used is in the file in which it records
+//! the session. It exits with 0 and without a final event when a signal ends it, so only the final event
+//! is a success.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
+use crate::setup::{Record, Stop, StopPlace, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing};
-use crate::verdict::{Exit, Verdict, from_words};
+use crate::verdict::{Exit, Verdict, from_status, from_words};
 
 /// Gemini CLI.
 #[derive(Debug)]
@@ -41,6 +44,21 @@ impl Program for Gemini {
         Halt::Hook
     }
 
+    /// An extension: the only place for hooks that belongs neither to the project nor to root. It does
+    /// nothing for a process that Piton did not start.
+    fn stop(&self, place: &StopPlace<'_>) -> Stop {
+        let folder = format!("{}/.gemini/extensions/piton", place.home);
+        let about = serde_json::json!({"name": "piton", "version": env!("CARGO_PKG_VERSION")});
+        Stop::new(place)
+            .file(&format!("{folder}/gemini-extension.json"), &about.to_string())
+            .file(&format!("{folder}/hooks/hooks.json"), &hook("AfterTool").to_string())
+    }
+
+    fn record(&self, session: &str) -> Option<Record> {
+        let ending = format!("-{}.jsonl", session.split('-').next()?);
+        Some(Record { variable: "GEMINI_CLI_HOME", usual: "", folder: ".gemini/tmp", ending })
+    }
+
     fn window(&self) -> u64 {
         1_048_576
     }
@@ -52,9 +70,16 @@ fn common(ask: &Ask<'_>) -> Invocation {
         Permissions::Edits => Some("auto_edit"),
         Permissions::All => Some("yolo"),
     };
+    let mut tools: Vec<&str> = ask.tools.iter().map(String::as_str).collect();
+    if ask.permissions == Permissions::Edits && tools.is_empty() {
+        // Without a terminal nobody is asked, so it offers the model no shell.
+        tools.push("run_shell_command");
+    }
+    let tools = (!tools.is_empty()).then(|| tools.join(","));
     Invocation::new(ask, "gemini")
         .arg(&["-o", "stream-json"])
         .option("--approval-mode", mode)
+        .option("--allowed-tools", tools.as_deref())
         .option("-m", ask.model)
         // Its wrapper would not pass the signal to end on.
         .env("GEMINI_CLI_NO_RELAUNCH", "true")
@@ -112,10 +137,45 @@ struct Stats {
     output_tokens: u64,
 }
 
+/// A line of the recorded session.
+#[derive(Debug, Deserialize)]
+struct Recorded<'a> {
+    #[serde(default, borrow)]
+    id: Cow<'a, str>,
+    #[serde(default, rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    tokens: Option<Used>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Used {
+    /// Sent, the cached ones included.
+    input: u64,
+    cached: u64,
+    output: u64,
+    thoughts: u64,
+}
+
+/// What the API answered, where the program passes it on.
+#[derive(Debug, Deserialize)]
+struct ApiError {
+    error: ApiProblem,
+}
+
+#[derive(Debug, Deserialize)]
+struct ApiProblem {
+    code: u16,
+}
+
 /// What the stream has said so far.
 #[derive(Debug, Default)]
 struct Stream {
     totals: Totals,
+    /// What each recorded answer used. A line comes again when the tools of its answer have ended.
+    recorded: BTreeMap<String, Used>,
+    has_totals: bool,
     has_begun: bool,
     in_flight: Vec<(String, String)>,
     /// Whether a hook of ours stopped it.
@@ -155,6 +215,7 @@ impl Reader for Stream {
             }
             "result" => {
                 if let Some(stats) = line.stats {
+                    self.has_totals = true;
                     let Stats { input, cached, output_tokens } = stats;
                     self.totals.tokens = Tokens { input, cached, output: output_tokens };
                 }
@@ -167,15 +228,35 @@ impl Reader for Stream {
         }
     }
 
+    fn record(&mut self, line: &str) -> Vec<Said> {
+        let Ok(line) = serde_json::from_str::<Recorded<'_>>(line) else { return Vec::new() };
+        let (true, Some(used)) = (line.kind == "gemini", line.tokens) else { return Vec::new() };
+        let is_new = self.recorded.insert(line.id.into_owned(), used).is_none();
+        if !is_new {
+            return Vec::new();
+        }
+        self.totals.requests += 1;
+        self.totals.context = Some(used.input);
+        vec![Said::Context(used.input)]
+    }
+
     fn totals(&self) -> Totals {
-        self.totals.clone()
+        let mut totals = self.totals.clone();
+        if !self.has_totals {
+            for used in self.recorded.values() {
+                let input = used.input.saturating_sub(used.cached);
+                let output = used.output.saturating_add(used.thoughts);
+                totals.tokens += Tokens { input, cached: used.cached, output };
+            }
+        }
+        totals
     }
 
     fn verdict(&self, exit: Exit, errors: &[String], clock: Clock) -> Verdict {
         match &self.end {
             Some(Ok(())) if self.is_stopped => Verdict::Stopped,
             Some(Ok(())) if exit.is_zero() => Verdict::Succeeded,
-            Some(Err(said)) => quota(said, clock),
+            Some(Err(said)) => failed(said, clock),
             Some(Ok(())) => Verdict::Failed(format!("exit code {}", exit.code.unwrap_or(-1))),
             None if !self.has_begun && exit.code.is_some_and(|code| code != 0) => {
                 from_words(&errors.join("\n"), clock)
@@ -190,8 +271,14 @@ impl Reader for Stream {
     }
 }
 
-/// A used-up quota of the day has no time at which it ends.
-fn quota(said: &str, clock: Clock) -> Verdict {
+/// What a failure means: by the status that the API gave, else by its words. A used-up quota of the day
+/// has no time at which it ends.
+fn failed(said: &str, clock: Clock) -> Verdict {
+    let body = said.find('{').zip(said.rfind('}')).and_then(|(from, to)| said.get(from..=to));
+    let passed_on = body.and_then(|body| serde_json::from_str::<ApiError>(body).ok());
+    if let Some(ApiError { error }) = passed_on {
+        return from_status(error.code, said, clock);
+    }
     match from_words(said, clock) {
         Verdict::Failed(said) if said.to_lowercase().contains("quota") => {
             Verdict::Limited { until: None, said }

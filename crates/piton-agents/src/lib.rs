@@ -10,9 +10,11 @@ pub mod command;
 pub mod gemini;
 pub mod opencode;
 pub mod program;
+pub mod setup;
 pub mod stream;
 pub mod verdict;
 
 pub use program::{Ask, Halt, Invocation, Permissions, Program, TABLE, find};
+pub use setup::{Record, STOP_FILE, Stop, StopPlace};
 pub use stream::{Reader, Said, Tokens, Totals};
 pub use verdict::{Exit, Verdict};

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
+use crate::setup::{STOP_FILE, Stop, StopPlace};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
 use crate::verdict::{Exit, Verdict, from_status, from_words};
 
@@ -40,10 +41,30 @@ impl Program for Opencode {
         Halt::Hook
     }
 
+    /// It loads the plugin from where it lies. At its first plugin it also installs a package into its
+    /// folder of settings, for which it needs the network.
+    fn stop(&self, place: &StopPlace<'_>) -> Stop {
+        let path = format!("{}/opencode-stop.js", place.folder);
+        let config = serde_json::json!({"plugin": [format!("file://{path}")]});
+        let mut stop = Stop::new(place).file(&path, &PLUGIN.replace("STOP_FILE", STOP_FILE));
+        stop.env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), config.to_string()));
+        stop
+    }
+
     fn window(&self) -> u64 {
         200_000
     }
 }
+
+/// Ends the turn when a tool has ended; its result stays in the session.
+const PLUGIN: &str = r#"import { existsSync } from "node:fs";
+export const Stop = async ({ client }) => ({
+  "tool.execute.after": async ({ sessionID }) => {
+    const file = process.env.STOP_FILE;
+    if (file && existsSync(file)) await client.session.abort({ path: { id: sessionID } });
+  },
+});
+"#;
 
 fn common(ask: &Ask<'_>) -> Invocation {
     let begun = Invocation::new(ask, "opencode").arg(&["run", "--format", "json"]);

@@ -7,6 +7,7 @@ use crate::codex::Codex;
 use crate::command::Command;
 use crate::gemini::Gemini;
 use crate::opencode::Opencode;
+use crate::setup::{Record, Stop, StopPlace};
 use crate::stream::Reader;
 
 /// The programs that are known by name. Any other agent is a [`Command`] of the user's own.
@@ -36,6 +37,16 @@ pub trait Program: Sync + Debug {
 
     /// How it is stopped after the operation under way.
     fn halt(&self) -> Halt;
+
+    /// What must be there before it starts, so that [`Halt::Hook`] works.
+    fn stop(&self, _place: &StopPlace<'_>) -> Stop {
+        Stop::default()
+    }
+
+    /// Where it records a session beside its stream; `None` if the stream says everything.
+    fn record(&self, _session: &str) -> Option<Record> {
+        None
+    }
 
     /// The window of its models where neither the stream nor the settings name one, in tokens.
     fn window(&self) -> u64;
@@ -154,6 +165,9 @@ mod tests {
             let is_named = program.id() != "command";
             assert_eq!(started.first().map(String::as_str), Some(program.binary()));
             assert_eq!(started.contains(&"--extra".to_owned()), is_named, "{started:?}");
+            let place = StopPlace { folder: "/run/x", home: "/home/x", file: "/run/x/stop" };
+            let stop = program.stop(&place);
+            assert_eq!(!stop.files.is_empty(), program.halt() == Halt::Hook, "{stop:?}");
             assert_eq!(
                 continued.is_some_and(|command| command.contains(&"s-1".to_owned())),
                 is_named

@@ -115,6 +115,7 @@ const REFUSED: &[&str] = &[
     "model_not_found",
     "does not exist or you do not have access",
     "permission_error",
+    "cannot be used with root",
 ];
 
 #[cfg(test)]

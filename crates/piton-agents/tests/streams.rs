@@ -125,6 +125,8 @@ fn claude_is_judged_by_all_signs_together() {
     let (reader, _) = read("claude", &[]);
     let errors = [said("Error: Session ID s-1 is already in use.")];
     assert_eq!(reader.verdict(exit(1), &errors, CLOCK), Verdict::Failed(errors[0].clone()));
+    let errors = [said("--dangerously-skip-permissions cannot be used with root/sudo privileges")];
+    assert_eq!(reader.verdict(exit(1), &errors, CLOCK), Verdict::Refused(errors[0].clone()));
 }
 
 #[test]
@@ -217,6 +219,32 @@ fn gemini_is_done_only_with_a_result() {
     assert_eq!(reader.verdict(exit(0), &[], CLOCK), Verdict::Succeeded);
     assert_eq!(judged("gemini", &[init, tool, stopped, success], 0), Verdict::Stopped);
     assert!(matches!(judged("gemini", &[init, quota], 173), Verdict::Limited { .. }));
+    let api = |code: u16, said: &str| {
+        format!(
+            r#"{{"type":"result","status":"error","error":{{"message":"[API Error: {{\"error\":{{\"code\":{code},\"message\":\"{said}\"}}}}]"}}}}"#
+        )
+    };
+    let judge = |code: u16, said: &str| judged("gemini", &[init, &api(code, said)], 1);
+    assert!(matches!(judge(500, "Overloaded"), Verdict::Unavailable(_)));
+    assert!(matches!(judge(401, "no"), Verdict::Refused(_)));
+    let full = "The input token count (1200000) exceeds the maximum number of tokens allowed";
+    assert!(matches!(judge(400, full), Verdict::Full(_)));
+}
+
+/// Lost: the context of a Gemini session is unknown until its end, and a killed attempt cost nothing.
+#[test]
+fn gemini_counts_come_from_its_record() {
+    let answered = r#"{"id":"m-1","type":"gemini","content":"one","tokens":{"input":5000,"output":20,"cached":4000,"thoughts":7,"tool":0,"total":5027}}"#;
+    let (mut reader, _) = read("gemini", &[]);
+    reader.record(r#"{"sessionId":"g-1","kind":"main"}"#);
+    reader.record(r#"{"$set":{"messages":[{"id":"m-0","type":"gemini","tokens":{"input":9}}]}}"#);
+    assert_eq!(reader.record(answered), [Said::Context(5000)]);
+    assert_eq!(reader.record(answered), [], "it comes again with its tools");
+    let totals = reader.totals();
+    assert_eq!((totals.context, totals.requests), (Some(5000), 1));
+    assert_eq!(totals.tokens, Tokens { input: 1000, cached: 4000, output: 27 });
+    reader.line(r#"{"type":"result","status":"success","stats":{"input":1000,"cached":4000,"output_tokens":20}}"#);
+    assert_eq!(reader.totals().tokens.total(), 5020, "the program's own sum");
 }
 
 #[test]
