@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test | soak | bench`.
+//! Developer commands: `cargo xtask test | soak | bench | agents`.
 //!
 //! What a developer or a CI machine does with the whole workspace lives here rather than in shell
 //! scripts: it is typed, it runs on a fresh clone with nothing but cargo, and the loops that kill
@@ -9,6 +9,7 @@
     reason = "a program for developers' terminals"
 )]
 
+mod agents;
 mod bench;
 mod rng;
 mod shell;
@@ -30,6 +31,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Measure floors, peers and ours side by side
     Bench(bench::BenchArgs),
+    /// Check the adapters against the real agent programs and a scripted model API
+    Agents(agents::AgentsArgs),
     #[command(name = soak::READER_COMMAND, hide = true)]
     Read,
     #[command(name = bench::ROLE_COMMAND, hide = true)]
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Soak(args) => soak::command(args),
         Command::Bench(args) => bench::command(&args),
+        Command::Agents(args) => agents::command(&args),
         Command::Read => soak::read(),
         Command::Role(args) => bench::role(&args),
     };

@@ -6,8 +6,9 @@ use std::process::Command;
 use super::{none_of, root, rust_files, text};
 
 /// What each crate may depend on of our own, tests apart.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("piton-core", &[]),
+    ("piton-agents", &["piton-core"]),
     ("piton-formats", &["piton-core"]),
     ("piton-protocols", &["piton-core", "piton-formats"]),
     ("piton-ledger", &["piton-core"]),
@@ -43,7 +44,17 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ),
     // Developers only: these may look at everything.
     ("piton-testkit", &["piton-core", "piton-engine", "piton-formats", "piton-ledger"]),
-    ("xtask", &["piton-core", "piton-engine", "piton-formats", "piton-ledger", "piton-workspace"]),
+    (
+        "xtask",
+        &[
+            "piton-agents",
+            "piton-core",
+            "piton-engine",
+            "piton-formats",
+            "piton-ledger",
+            "piton-workspace",
+        ],
+    ),
 ];
 
 /// What the core may be built from: nothing that reads files, clocks, processes or chance. (Of jiff
