@@ -7,16 +7,22 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::agents::{self, Outcome};
 use crate::shell::{answers, capture, cargo};
 use crate::{Failure, Result, soak, tools};
 
 /// How one step went.
 struct Done {
     name: String,
-    passed: bool,
+    word: &'static str,
     took: Duration,
     remark: String,
 }
+
+/// How a step went, in the summary.
+const PASSED: &str = "passed";
+const FAILED: &str = "FAILED";
+const SKIPPED: &str = "skipped";
 
 /// The steps so far.
 #[derive(Default)]
@@ -29,22 +35,29 @@ impl Steps {
         name: &str,
         act: impl FnOnce() -> std::result::Result<String, String>,
     ) -> bool {
+        self.skippable(name, || match act() {
+            Ok(remark) => Outcome::Passed(remark),
+            Err(output) => Outcome::Failed(output),
+        })
+    }
+
+    /// Carries out a step that cannot be carried out everywhere.
+    fn skippable(&mut self, name: &str, act: impl FnOnce() -> Outcome) -> bool {
         eprintln!("== {name}");
         let begun = Instant::now();
         let outcome = act();
         let took = begun.elapsed();
-        let passed = outcome.is_ok();
-        let remark = match outcome {
-            Ok(remark) => remark,
-            Err(output) => {
+        let (word, remark) = match outcome {
+            Outcome::Passed(remark) => (PASSED, remark),
+            Outcome::Skipped(why) => (SKIPPED, why),
+            Outcome::Failed(output) => {
                 eprintln!("{}", output.trim_end());
-                "output above".to_owned()
+                (FAILED, "output above".to_owned())
             }
         };
-        let word = if passed { "passed" } else { "FAILED" };
         eprintln!("== {name}: {word} in {:.1} s", took.as_secs_f64());
-        self.0.push(Done { name: name.to_owned(), passed, took, remark });
-        passed
+        self.0.push(Done { name: name.to_owned(), word, took, remark });
+        word == PASSED
     }
 
     /// Carries out a step that is one cargo command.
@@ -57,19 +70,21 @@ impl Steps {
 
     fn left_out(&mut self, name: &str, because: &str) {
         let remark = format!("not run: {because}");
-        self.0.push(Done { name: name.to_owned(), passed: false, took: Duration::ZERO, remark });
+        let (name, took) = (name.to_owned(), Duration::ZERO);
+        self.0.push(Done { name, word: FAILED, took, remark });
     }
 
     fn summary(&self) -> Result<()> {
         let width = self.0.iter().map(|done| done.name.len()).max().unwrap_or(0);
         println!();
-        for Done { name, passed, took, remark } in &self.0 {
-            let word = if *passed { "passed" } else { "FAILED" };
-            let line = format!("{name:width$}  {word}  {:6.1} s  {remark}", took.as_secs_f64());
+        for Done { name, word, took, remark } in &self.0 {
+            let line = format!("{name:width$}  {word:7} {:6.1} s  {remark}", took.as_secs_f64());
             println!("{}", line.trim_end());
         }
-        let failed = self.0.iter().filter(|done| !done.passed).count();
-        println!("{} passed, {failed} failed", self.0.len() - failed);
+        let count = |wanted: &str| self.0.iter().filter(|done| done.word == wanted).count();
+        let (passed, failed, skipped) = (count(PASSED), count(FAILED), count(SKIPPED));
+        let note = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+        println!("{passed} passed, {failed} failed{note}");
         if failed == 0 { Ok(()) } else { Err(Failure::Said) }
     }
 }
@@ -105,6 +120,7 @@ pub(crate) fn run() -> Result<()> {
             steps.left_out(&title, "there is no release build");
         }
     }
+    steps.skippable("agents", agents::check);
     steps.summary()
 }
 

@@ -48,7 +48,7 @@ impl Program for Claude {
     fn stop(&self, place: &StopPlace<'_>) -> Stop {
         let path = format!("{}/claude-settings.json", place.folder);
         // Once for all tools of an answer, when the last of them has ended.
-        let stop = Stop::new(place).file(&path, &hook("PostToolBatch").to_string());
+        let stop = Stop::new(place).file(&path, &hook("PostToolBatch"));
         Stop { settings: Some(path), ..stop }
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
-use crate::setup::{Record, Stop, StopPlace, hook};
+use crate::setup::{Record, Stop, StopPlace, extension, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing};
 use crate::verdict::{Exit, Verdict, from_status, from_words};
 
@@ -48,10 +48,9 @@ impl Program for Gemini {
     /// nothing for a process that Piton did not start.
     fn stop(&self, place: &StopPlace<'_>) -> Stop {
         let folder = format!("{}/.gemini/extensions/piton", place.home);
-        let about = serde_json::json!({"name": "piton", "version": env!("CARGO_PKG_VERSION")});
         Stop::new(place)
-            .file(&format!("{folder}/gemini-extension.json"), &about.to_string())
-            .file(&format!("{folder}/hooks/hooks.json"), &hook("AfterTool").to_string())
+            .file(&format!("{folder}/gemini-extension.json"), &extension())
+            .file(&format!("{folder}/hooks/hooks.json"), &hook("AfterTool"))
     }
 
     fn record(&self, session: &str) -> Option<Record> {

@@ -12,9 +12,11 @@ pub mod opencode;
 pub mod program;
 pub mod setup;
 pub mod stream;
+pub mod table;
 pub mod verdict;
 
-pub use program::{Ask, Halt, Invocation, Permissions, Program, TABLE, find};
+pub use program::{Ask, Halt, Invocation, Permissions, Program};
 pub use setup::{Record, STOP_FILE, Stop, StopPlace};
 pub use stream::{Reader, Said, Tokens, Totals};
+pub use table::{TABLE, find};
 pub use verdict::{Exit, Verdict};

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
-use crate::setup::{STOP_FILE, Stop, StopPlace};
+use crate::setup::{STOP_FILE, Stop, StopPlace, plugin};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
 use crate::verdict::{Exit, Verdict, from_status, from_words};
 
@@ -45,9 +45,8 @@ impl Program for Opencode {
     /// folder of settings, for which it needs the network.
     fn stop(&self, place: &StopPlace<'_>) -> Stop {
         let path = format!("{}/opencode-stop.js", place.folder);
-        let config = serde_json::json!({"plugin": [format!("file://{path}")]});
         let mut stop = Stop::new(place).file(&path, &PLUGIN.replace("STOP_FILE", STOP_FILE));
-        stop.env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), config.to_string()));
+        stop.env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), plugin(&path)));
         stop
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Names and texts alone: the caller looks, reads and writes.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The variable with the path of the file that stops an agent. Once that file exists, the program ends
 /// after the operation under way.
@@ -58,9 +58,19 @@ impl Stop {
 
 /// A hook that tells Claude Code or Gemini CLI to stop, in the shape of their settings. The file is
 /// looked for by the shell: where the variable is not set, nothing is said.
-pub(crate) fn hook(event: &str) -> Value {
+pub(crate) fn hook(event: &str) -> String {
     let answer = json!({"continue": false, "stopReason": "Piton asked to stop here."});
     let command = format!("test ! -e \"${STOP_FILE}\" || printf '%s' '{answer}'");
     let hook = json!({"name": "piton-stop", "type": "command", "command": command});
-    json!({"hooks": {event: [{"matcher": "*", "hooks": [hook]}]}})
+    json!({"hooks": {event: [{"matcher": "*", "hooks": [hook]}]}}).to_string()
+}
+
+/// What Gemini CLI wants to know of an extension.
+pub(crate) fn extension() -> String {
+    json!({"name": "piton", "version": env!("CARGO_PKG_VERSION")}).to_string()
+}
+
+/// Settings with which opencode loads a plugin from a file.
+pub(crate) fn plugin(path: &str) -> String {
+    json!({"plugin": [format!("file://{path}")]}).to_string()
 }

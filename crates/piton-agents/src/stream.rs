@@ -2,6 +2,7 @@
 
 use piton_core::Timestamp;
 
+pub use crate::verdict::Clock;
 use crate::verdict::{Exit, Verdict};
 
 /// Longest line about what an agent does: it fits a row of the live view.
@@ -29,15 +30,6 @@ pub trait Reader {
     fn in_flight(&self) -> Vec<String> {
         Vec::new()
     }
-}
-
-/// The time, for programs that name a time of day.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
-    /// Now.
-    pub now: Timestamp,
-    /// How far this machine's clock is ahead of UTC, in seconds.
-    pub offset_secs: i32,
 }
 
 /// Something an agent said.

@@ -4,7 +4,14 @@ use piton_core::Timestamp;
 use piton_core::event::Class;
 use piton_core::failure::{self, Remains};
 
-use crate::stream::Clock;
+/// The time, for programs that name a time of day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// Now.
+    pub now: Timestamp,
+    /// How far this machine's clock is ahead of UTC, in seconds.
+    pub offset_secs: i32,
+}
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

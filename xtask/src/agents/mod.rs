@@ -15,6 +15,7 @@ mod subject;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::shell::capture;
 use crate::{Failure, Result};
 use cases::{CASES, Case};
 use install::Cache;
@@ -62,10 +63,13 @@ struct Row {
     took: Duration,
 }
 
-/// How a case went.
-enum Outcome {
+/// How something went, with a remark or the reason.
+pub(crate) enum Outcome {
+    /// It was seen.
     Passed(String),
+    /// It was not as it must be.
     Failed(String),
+    /// It could not be looked at.
     Skipped(String),
 }
 
@@ -99,11 +103,41 @@ fn chosen(args: &AgentsArgs) -> Vec<&'static Subject> {
     SUBJECTS.iter().filter(|subject| is_chosen(subject.id)).collect()
 }
 
+fn install(subject: &Subject) -> std::result::Result<(), Broken> {
+    Cache::new()?.ensure(subject)
+}
+
+/// Everything that can be checked here, for `cargo xtask test`.
+pub(crate) fn check() -> Outcome {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for subject in SUBJECTS {
+        match install(subject) {
+            Ok(()) => found.push(subject.id),
+            Err(Broken(why)) => missing.push(format!("{}: {why}", subject.id)),
+        }
+    }
+    let missing = missing.join("; ");
+    if found.is_empty() {
+        return Outcome::Skipped(missing);
+    }
+    let mut command = match namespace::again(&["--only".to_owned(), found.join(",")]) {
+        Ok(command) => command,
+        Err(Broken(why)) => return Outcome::Skipped(why),
+    };
+    let (has_passed, said) = capture(&mut command);
+    let counts = said.trim_end().lines().last().unwrap_or_default().to_owned();
+    match (has_passed, missing.is_empty()) {
+        (false, _) => Outcome::Failed(said),
+        (true, true) => Outcome::Passed(counts),
+        (true, false) => Outcome::Skipped(format!("{counts}; {missing}")),
+    }
+}
+
 /// Installs, then goes inside.
 fn outside(args: &AgentsArgs) -> Result<()> {
     for subject in chosen(args) {
-        // What is missing is named by the rows inside.
-        if let Err(Broken(why)) = Cache::new().and_then(|cache| cache.ensure(subject)) {
+        // The rows inside say that it is not installed; this says why.
+        if let Err(Broken(why)) = install(subject) {
             eprintln!("{} is skipped: {why}", subject.id);
         }
     }
