@@ -58,23 +58,18 @@ impl Program for Claude {
 }
 
 fn common(ask: &Ask<'_>) -> Invocation {
-    let mut tools: Vec<&str> = ask.tools.iter().map(String::as_str).collect();
     let mode = match ask.permissions {
         Permissions::Own => None,
         Permissions::Edits => Some("acceptEdits"),
         Permissions::All => Some("bypassPermissions"),
     };
-    if ask.permissions == Permissions::Edits && tools.is_empty() {
-        tools.push("Bash");
-    }
-    let tools = (!tools.is_empty()).then(|| tools.join(","));
     let start = Invocation::new(ask, "claude");
     // Without --verbose the program refuses the stream.
     start
         .arg(&["-p", "--output-format", "stream-json", "--verbose"])
         .option("--model", ask.model)
         .option("--permission-mode", mode)
-        .option("--allowedTools", tools.as_deref())
+        .option("--allowedTools", ask.allowed("Bash").as_deref())
         .option("--mcp-config", ask.mcp_config)
         .option("--settings", ask.settings)
 }

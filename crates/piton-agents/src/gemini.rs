@@ -69,12 +69,8 @@ fn common(ask: &Ask<'_>) -> Invocation {
         Permissions::Edits => Some("auto_edit"),
         Permissions::All => Some("yolo"),
     };
-    let mut tools: Vec<&str> = ask.tools.iter().map(String::as_str).collect();
-    if ask.permissions == Permissions::Edits && tools.is_empty() {
-        // Without a terminal nobody is asked, so it offers the model no shell.
-        tools.push("run_shell_command");
-    }
-    let tools = (!tools.is_empty()).then(|| tools.join(","));
+    // Without a terminal nobody is asked, so it offers the model no shell that is not allowed.
+    let tools = ask.allowed("run_shell_command");
     Invocation::new(ask, "gemini")
         .arg(&["-o", "stream-json"])
         .option("--approval-mode", mode)

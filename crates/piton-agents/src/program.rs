@@ -60,6 +60,17 @@ pub struct Ask<'a> {
     pub settings: Option<&'a str>,
 }
 
+impl Ask<'_> {
+    /// The tools that are allowed by name: those of the user, else the shell where edits are allowed.
+    pub(crate) fn allowed(&self, shell: &str) -> Option<String> {
+        match self.permissions {
+            _ if !self.tools.is_empty() => Some(self.tools.join(",")),
+            Permissions::Edits => Some(shell.to_owned()),
+            Permissions::Own | Permissions::All => None,
+        }
+    }
+}
+
 /// What an agent may do without asking a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permissions {

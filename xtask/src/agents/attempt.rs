@@ -24,8 +24,8 @@ const LINES_MAX: usize = 256;
 /// How often is looked whether it is time to kill.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A program that has not ended by then does not: they need seconds on a loaded machine.
-const ENDS_WITHIN: Duration = Duration::from_secs(100);
+/// A program that has not ended by then does not: on a loaded machine they need up to a minute.
+const ENDS_WITHIN: Duration = Duration::from_secs(180);
 
 /// Descendants may hold the stream open when the program has ended: what they say belongs to nobody.
 const DRAINS_WITHIN: Duration = Duration::from_secs(5);
