@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test | soak | bench | report-check`.
+//! Developer commands: `cargo xtask test | soak | bench | agents | report-check`.
 //!
 //! What a developer or a CI machine does with the whole workspace lives here rather than in shell
 //! scripts: it is typed, it runs on a fresh clone with nothing but cargo, and the loops that kill
@@ -9,6 +9,7 @@
     reason = "a program for developers' terminals"
 )]
 
+mod agents;
 mod bench;
 mod report_check;
 mod rng;
@@ -33,6 +34,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Measure the HTML report of a run with 40 lanes in a headless Chromium
     ReportCheck(report_check::ReportCheckArgs),
+    /// Check the adapters against the real agent programs and a scripted model API
+    Agents(agents::AgentsArgs),
     #[command(name = soak::READER_COMMAND, hide = true)]
     Read,
     #[command(name = bench::ROLE_COMMAND, hide = true)]
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::command(args),
         Command::Bench(args) => bench::command(&args),
         Command::ReportCheck(args) => report_check::command(args),
+        Command::Agents(args) => agents::command(&args),
         Command::Read => soak::read(),
         Command::Role(args) => bench::role(&args),
     };

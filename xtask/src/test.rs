@@ -7,35 +7,22 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::agents::{self, Outcome};
 use crate::shell::{answers, capture, cargo};
 use crate::{Failure, Result, report_check, soak, tools};
 
 /// How one step went.
 struct Done {
     name: String,
-    how: How,
+    word: &'static str,
     took: Duration,
     remark: String,
 }
 
-/// What became of a step.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
-    Passed,
-    Failed,
-    /// It shows nothing here: neither a pass nor a failure.
-    Skipped,
-}
-
-impl How {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "FAILED",
-            Self::Skipped => "skipped",
-        }
-    }
-}
+/// How a step went, in the summary.
+const PASSED: &str = "passed";
+const FAILED: &str = "FAILED";
+const SKIPPED: &str = "skipped";
 
 /// The steps so far.
 #[derive(Default)]
@@ -48,28 +35,29 @@ impl Steps {
         name: &str,
         act: impl FnOnce() -> std::result::Result<String, String>,
     ) -> bool {
+        self.skippable(name, || match act() {
+            Ok(remark) => Outcome::Passed(remark),
+            Err(output) => Outcome::Failed(output),
+        })
+    }
+
+    /// Carries out a step that cannot be carried out everywhere.
+    fn skippable(&mut self, name: &str, act: impl FnOnce() -> Outcome) -> bool {
         eprintln!("== {name}");
         let begun = Instant::now();
         let outcome = act();
         let took = begun.elapsed();
-        let passed = outcome.is_ok();
-        let remark = match outcome {
-            Ok(remark) => remark,
-            Err(output) => {
+        let (word, remark) = match outcome {
+            Outcome::Passed(remark) => (PASSED, remark),
+            Outcome::Skipped(why) => (SKIPPED, why),
+            Outcome::Failed(output) => {
                 eprintln!("{}", output.trim_end());
-                "output above".to_owned()
+                (FAILED, "output above".to_owned())
             }
         };
-        let how = if passed { How::Passed } else { How::Failed };
-        eprintln!("== {name}: {} in {:.1} s", how.word(), took.as_secs_f64());
-        self.0.push(Done { name: name.to_owned(), how, took, remark });
-        passed
-    }
-
-    /// A step that can show nothing here.
-    fn skipped(&mut self, name: &str, because: &str) {
-        let (how, remark) = (How::Skipped, because.to_owned());
-        self.0.push(Done { name: name.to_owned(), how, took: Duration::ZERO, remark });
+        eprintln!("== {name}: {word} in {:.1} s", took.as_secs_f64());
+        self.0.push(Done { name: name.to_owned(), word, took, remark });
+        word == PASSED
     }
 
     /// Carries out a step that is one cargo command.
@@ -82,21 +70,21 @@ impl Steps {
 
     fn left_out(&mut self, name: &str, because: &str) {
         let remark = format!("not run: {because}");
-        let how = How::Failed;
-        self.0.push(Done { name: name.to_owned(), how, took: Duration::ZERO, remark });
+        let (name, took) = (name.to_owned(), Duration::ZERO);
+        self.0.push(Done { name, word: FAILED, took, remark });
     }
 
     fn summary(&self) -> Result<()> {
         let width = self.0.iter().map(|done| done.name.len()).max().unwrap_or(0);
         println!();
-        for Done { name, how, took, remark } in &self.0 {
-            let (word, secs) = (how.word(), took.as_secs_f64());
-            println!("{}", format!("{name:width$}  {word:7}  {secs:6.1} s  {remark}").trim_end());
+        for Done { name, word, took, remark } in &self.0 {
+            let line = format!("{name:width$}  {word:7} {:6.1} s  {remark}", took.as_secs_f64());
+            println!("{}", line.trim_end());
         }
-        let count = |how: How| self.0.iter().filter(|done| done.how == how).count();
-        let (failed, skipped) = (count(How::Failed), count(How::Skipped));
-        let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
-        println!("{} passed, {failed} failed{skipped}", count(How::Passed));
+        let count = |wanted: &str| self.0.iter().filter(|done| done.word == wanted).count();
+        let (passed, failed, skipped) = (count(PASSED), count(FAILED), count(SKIPPED));
+        let note = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+        println!("{passed} passed, {failed} failed{note}");
         if failed == 0 { Ok(()) } else { Err(Failure::Said) }
     }
 }
@@ -127,16 +115,10 @@ pub(crate) fn run() -> Result<()> {
     }
     steps.cargo("doctests", &["test", "--workspace", "--doc"], &[]);
     let _ = browser.join();
-    match (built, report_check::browser()) {
-        (false, _) => steps.left_out("report page", "there is no release build"),
-        (true, None) => steps.skipped("report page", report_check::NO_BROWSER),
-        (true, Some(browser)) => {
-            steps.step("report page", || match report_check::check(browser, None) {
-                Ok(seen) => Ok(seen),
-                Err(Failure::Said) => Err(String::new()),
-                Err(Failure::Other(wrong)) => Err(wrong),
-            });
-        }
+    if built {
+        steps.skippable("report page", page);
+    } else {
+        steps.left_out("report page", "there is no release build");
     }
     for name in soak::NAMES {
         let title = format!("soak {name}");
@@ -146,7 +128,20 @@ pub(crate) fn run() -> Result<()> {
             steps.left_out(&title, "there is no release build");
         }
     }
+    steps.skippable("agents", agents::check);
     steps.summary()
+}
+
+/// Measures the page of a report where there is a browser.
+fn page() -> Outcome {
+    let Some(browser) = report_check::browser() else {
+        return Outcome::Skipped(report_check::NO_BROWSER.to_owned());
+    };
+    match report_check::check(browser, None) {
+        Ok(seen) => Outcome::Passed(seen),
+        Err(Failure::Said) => Outcome::Failed(String::new()),
+        Err(Failure::Other(wrong)) => Outcome::Failed(wrong),
+    }
 }
 
 /// Looks for the tools and installs those that rustup or the system's packages can give.

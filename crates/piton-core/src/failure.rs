@@ -67,8 +67,18 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
         let ends = || reset::find(&text.to_lowercase(), now, remains.offset_secs);
         return Classified { class, reset: limited.then(ends).flatten() };
     }
-    let class = if remains.is_agent { Class::Agent } else { Class::Command };
-    Classified { class, reset: None }
+    if !remains.is_agent {
+        return Classified { class: Class::Command, reset: None };
+    }
+    // What an agent says at its end is about itself: an unknown limit parks if it says when it ends.
+    if signs::is_overloaded(&text) {
+        return Classified { class: Class::Network, reset: None };
+    }
+    let named = signs::names_a_reset(&text);
+    let reset =
+        named.then(|| reset::find(&text.to_lowercase(), now, remains.offset_secs)).flatten();
+    let class = if reset.is_some() { Class::RateLimit } else { Class::Agent };
+    Classified { class, reset }
 }
 
 /// The budget that bounds the attempts of a step.

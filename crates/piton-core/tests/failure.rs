@@ -43,7 +43,17 @@ fn output_decides_the_class() {
     ] {
         assert_eq!(class_of(text, false, false).class, class, "{text}");
     }
+    for text in [
+        "API Error: 500 Internal server error",
+        "API Error: Request timed out.",
+        "API Error: Unable to connect to API (ConnectionRefused)",
+        "We’re currently experiencing high demand, which may cause temporary errors.",
+    ] {
+        assert_eq!(class_of(text, false, true).class, Class::Network, "{text}");
+        assert_eq!(class_of(text, false, false).class, Class::Command, "{text}");
+    }
     assert_eq!(class_of("it went wrong", false, true).class, Class::Agent);
+    assert_eq!(class_of("the form resets at 8pm", false, true).class, Class::Agent);
     assert_eq!(class_of("test rate_limit_is_kept ... FAILED", true, true).class, Class::Test);
 }
 
@@ -172,6 +182,14 @@ fn the_reset_of_a_rate_limit_is_read_in_every_form() {
         ("rate limit exceeded", None),
         ("rate limit, try again later (error 42)", None),
         ("rate limit, resets 25:00", None),
+        ("You've hit your session limit · resets 9pm (UTC)", at(1_763_240_400)),
+        ("You've hit your 5-hour limit · resets 8:00pm (America/New_York)", at(1_763_254_800)),
+        ("You've hit your Opus limit · resets Nov 21, 10:26pm (UTC)", at(1_763_763_960)),
+        ("You've hit your weekly limit · resets Nov 17, 1pm (Asia/Kolkata)", at(1_763_364_600)),
+        ("Limit reached · resets 8pm", at(1_763_233_200)),
+        ("You're out of extra usage · resets 8pm (Nowhere/At_All)", at(1_763_233_200)),
+        ("You have used your plan's new allowance. It resets at 8pm.", at(1_763_233_200)),
+        ("[API Error: You have exhausted your daily quota on this model.]", None),
     ] {
         let found = class_of(text, false, true);
         assert_eq!(found, Classified { class: Class::RateLimit, reset }, "{text}");

@@ -78,11 +78,13 @@ fn the_ledger_is_opened_by_address() {
 }
 
 /// Where values become JSON: what is stored or sent by our own processes, and what people are shown.
-const WRITES_JSON: [&str; 15] = [
+const WRITES_JSON: [&str; 16] = [
     // The forms that commands print and protocols keep in files.
     "crates/piton-view/src",
     "crates/piton-formats/src",
     "crates/piton-protocols/src",
+    // Settings in the form of agent programs.
+    "crates/piton-agents/src/setup.rs",
     // What a step is given to read.
     "crates/piton-engine/src/order.rs",
     // The ledger: plan, state, requests and replies.

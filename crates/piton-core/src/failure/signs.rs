@@ -46,16 +46,40 @@ const NETWORK: &[&str] = &[
     "504 gateway time",
 ];
 
-/// What programs say of a limit, in words.
-const RATE_LIMIT: &[&str] = &[
-    "rate limit",
-    "too many requests",
-    "usage limit reached",
-    "-hour limit reached",
-    "weekly limit reached",
-    "hit your limit",
-    "hit your usage limit",
-    "quota exceeded",
+/// What programs say of a limit, in words, and where that was seen.
+const RATE_LIMIT: &[(&str, &str)] = &[
+    ("rate limit", "services and their libraries"),
+    ("too many requests", "HTTP 429 in words"),
+    ("usage limit reached", "Claude Code before 2.1"),
+    ("-hour limit reached", "Claude Code before 2.1"),
+    ("weekly limit reached", "Claude Code before 2.1"),
+    ("limit reached · resets", "Claude Code"),
+    ("limit reached ∙ resets", "Claude Code"),
+    ("hit your limit", "Claude Code"),
+    ("hit your session limit", "Claude Code"),
+    ("hit your 5-hour limit", "Claude Code 2.1"),
+    ("hit your weekly limit", "Claude Code 2.1"),
+    ("hit your opus limit", "Claude Code 2.1"),
+    ("hit your sonnet limit", "Claude Code 2.1"),
+    ("extra usage limit", "Claude Code with extra usage"),
+    ("out of extra usage", "Claude Code with extra usage"),
+    ("hit your usage limit", "Codex"),
+    ("exceeded retry limit, last status: 429", "Codex"),
+    ("quota exceeded", "services of Google"),
+    ("exhausted your daily quota", "Gemini CLI"),
+    ("exhausted your capacity", "Gemini CLI"),
+];
+
+/// What agents say of a service that has too much to do, and where that was seen. It passes by itself,
+/// as the network does.
+const OVERLOADED: &[(&str, &str)] = &[
+    ("api error: 500", "Claude Code"),
+    ("api error: request timed out", "Claude Code"),
+    ("unable to connect to api", "Claude Code"),
+    ("internal server error", "HTTP 500 in words"),
+    ("overloaded", "HTTP 529 in words"),
+    ("experiencing high demand", "Codex"),
+    ("model is overloaded", "Gemini CLI"),
 ];
 
 /// The same as one word: a code, or the type of an error. The whole word must be one of these.
@@ -105,12 +129,25 @@ pub(super) fn class(text: &str) -> Option<Class> {
     let status = status(&lower);
     let spoken = |signs: &[&str]| signs.iter().any(|sign| speaks(&lower, sign));
     let word = |known: Option<&Regex>| known.is_some_and(|known| has_word(text, known));
-    if status == Some(Class::RateLimit) || spoken(RATE_LIMIT) || word(pattern!(RATE_LIMIT_WORD)) {
+    let limited = RATE_LIMIT.iter().any(|(sign, _)| speaks(&lower, sign));
+    if status == Some(Class::RateLimit) || limited || word(pattern!(RATE_LIMIT_WORD)) {
         return Some(Class::RateLimit);
     }
     let is_network =
         status == Some(Class::Network) || spoken(NETWORK) || word(pattern!(NETWORK_WORD));
     is_network.then_some(Class::Network)
+}
+
+/// Whether an agent says that its service has too much to do.
+pub(super) fn is_overloaded(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    OVERLOADED.iter().any(|(sign, _)| speaks(&lower, sign))
+}
+
+/// Whether an agent says when something resets. Limits get new names; what they have in common is that.
+pub(super) fn names_a_reset(text: &str) -> bool {
+    let sign = r"(?i)\b(?:limit|quota|allowance|credits?)\b[^\n]{0,80}\breset(?:s|ting)?\b";
+    pattern!(sign).is_some_and(|sign| sign.is_match(text))
 }
 
 /// Whether a text has a sign that does not begin in the middle of a word.

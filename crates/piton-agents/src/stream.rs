@@ -1,0 +1,127 @@
+//! What an agent says while it works, in the words of no program.
+
+use piton_core::Timestamp;
+
+pub use crate::verdict::Clock;
+use crate::verdict::{Exit, Verdict};
+
+/// Longest line about what an agent does: it fits a row of the live view.
+const DOING_CHARS_MAX: usize = 160;
+
+/// Reads the lines of one process. All counts are those of this process since its beginning, so that
+/// reading a stream again counts nothing twice.
+pub trait Reader {
+    /// What a line of standard output means. A line that is cut, or not understood, says nothing.
+    fn line(&mut self, line: &str) -> Vec<Said>;
+
+    /// What a line of a second stream means: a file in which the program records its session.
+    fn record(&mut self, _line: &str) -> Vec<Said> {
+        Vec::new()
+    }
+
+    /// What was used and where the context stands.
+    fn totals(&self) -> Totals;
+
+    /// How it went, from all signs together. `errors` are the last lines of standard error, `now` and
+    /// `offset_secs` are for times of day in what it says.
+    fn verdict(&self, exit: Exit, errors: &[String], clock: Clock) -> Verdict;
+
+    /// The operations that began and have not ended.
+    fn in_flight(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Something an agent said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// Its session has this id.
+    Session(String),
+    /// It works with this model.
+    Model(String),
+    /// It says or does this, in one line.
+    Doing(String),
+    /// The context in use after a request, in tokens.
+    Context(u64),
+    /// A limit of its account: `until` is when it ends, if the program says so.
+    Limit {
+        /// Whether requests are refused; otherwise it is a warning.
+        is_reached: bool,
+        /// When it ends.
+        until: Option<Timestamp>,
+    },
+    /// A request failed and is sent again.
+    Retrying(String),
+    /// The conversation was replaced by a summary.
+    Compacted,
+    /// It was not allowed to do something.
+    Denied(String),
+    /// It ended its turn.
+    Finished,
+}
+
+/// What was used, and where the context stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Tokens, all requests together, those of subagents included.
+    pub tokens: Tokens,
+    /// What they cost, in millionths of a dollar, if the program says so.
+    pub cost_micros: Option<u64>,
+    /// Tokens in the context at the last request of the agent itself.
+    pub context: Option<u64>,
+    /// The size of the model's window, if the program says so.
+    pub window: Option<u64>,
+    /// The number of requests that were answered.
+    pub requests: u32,
+}
+
+/// Tokens by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Sent, and not found in a cache.
+    pub input: u64,
+    /// Sent, and read from a cache.
+    pub cached: u64,
+    /// Received.
+    pub output: u64,
+}
+
+impl Tokens {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.input.saturating_add(self.cached).saturating_add(self.output)
+    }
+
+    /// The tokens beyond those of an earlier count; a count that went back adds nothing.
+    #[must_use]
+    pub fn beyond(self, earlier: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(earlier.input),
+            cached: self.cached.saturating_sub(earlier.cached),
+            output: self.output.saturating_sub(earlier.output),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, more: Self) {
+        self.input = self.input.saturating_add(more.input);
+        self.cached = self.cached.saturating_add(more.cached);
+        self.output = self.output.saturating_add(more.output);
+    }
+}
+
+/// A dollar amount as millionths; nothing for what is no amount.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked beside it")]
+pub(crate) fn micros(dollars: f64) -> Option<u64> {
+    let micros = (dollars * 1e6).round();
+    (0.0..=1e15).contains(&micros).then_some(micros as u64)
+}
+
+/// One line for people: the first line of a text, cut to what a row holds.
+pub(crate) fn doing(parts: &[&str]) -> Option<Said> {
+    let joined: Vec<&str> =
+        parts.iter().map(|part| part.trim()).filter(|p| !p.is_empty()).collect();
+    let line: String = joined.join(" ").lines().next()?.chars().take(DOING_CHARS_MAX).collect();
+    (!line.is_empty()).then_some(Said::Doing(line))
+}

@@ -1,0 +1,205 @@
+//! `cargo xtask agents`: the adapters against the real agent programs.
+//!
+//! The programs are installed from the npm registry, once. The checks run in namespaces without a
+//! network, against a scripted model API of our own, so they need no account and cost nothing. What
+//! cannot be checked here is skipped and said, and is not a pass.
+
+mod api;
+mod attempt;
+mod cases;
+mod install;
+mod namespace;
+mod stage;
+mod subject;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::shell::capture;
+use crate::{Failure, Result};
+use cases::{CASES, Case};
+use install::Cache;
+use stage::Stage;
+use subject::{SUBJECTS, Subject};
+
+/// Options of `agents`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AgentsArgs {
+    /// Check these programs alone
+    #[arg(long, value_delimiter = ',', value_name = "PROGRAM", value_parser = ids())]
+    only: Vec<String>,
+    /// Run these cases alone
+    #[arg(long, value_delimiter = ',', value_name = "CASE")]
+    case: Vec<String>,
+    /// Succeed although something was skipped
+    #[arg(long)]
+    allow_skips: bool,
+    /// Keep the folder of a case that failed
+    #[arg(long)]
+    keep: bool,
+    #[arg(long, hide = true)]
+    inside_namespaces: bool,
+}
+
+fn ids() -> clap::builder::PossibleValuesParser {
+    SUBJECTS.iter().map(|subject| subject.id).collect::<Vec<_>>().into()
+}
+
+/// Why something did not work, in words for a developer.
+#[derive(Debug)]
+struct Broken(String);
+
+impl<T: std::fmt::Display> From<T> for Broken {
+    fn from(why: T) -> Self {
+        Self(why.to_string())
+    }
+}
+
+/// A line of the table.
+struct Row {
+    program: &'static str,
+    case: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+/// How something went, with a remark or the reason.
+pub(crate) enum Outcome {
+    /// It was seen.
+    Passed(String),
+    /// It was not as it must be.
+    Failed(String),
+    /// It could not be looked at.
+    Skipped(String),
+}
+
+/// Runs the command.
+pub(crate) fn command(args: &AgentsArgs) -> Result<()> {
+    let rows = if args.inside_namespaces { inside(args) } else { return outside(args) };
+    for row in &rows {
+        print_row(row);
+    }
+    let count = |is: fn(&Outcome) -> bool| rows.iter().filter(|row| is(&row.outcome)).count();
+    let passed = count(|outcome| matches!(outcome, Outcome::Passed(_)));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let failed = rows.len() - passed - skipped;
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    let is_fine = failed == 0 && (skipped == 0 || args.allow_skips);
+    if is_fine { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn print_row(Row { program, case, outcome, took }: &Row) {
+    let (word, remark) = match outcome {
+        Outcome::Passed(remark) => ("passed", remark),
+        Outcome::Failed(why) => ("FAILED", why),
+        Outcome::Skipped(why) => ("skipped", why),
+    };
+    println!("{program:9} {case:12} {word:7} {:5.1} s  {remark}", took.as_secs_f64());
+}
+
+/// The programs that were asked for.
+fn chosen(args: &AgentsArgs) -> Vec<&'static Subject> {
+    let is_chosen = |id: &str| args.only.is_empty() || args.only.iter().any(|name| name == id);
+    SUBJECTS.iter().filter(|subject| is_chosen(subject.id)).collect()
+}
+
+fn install(subject: &Subject) -> std::result::Result<(), Broken> {
+    Cache::new()?.ensure(subject)
+}
+
+/// Everything that can be checked here, for `cargo xtask test`.
+pub(crate) fn check() -> Outcome {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for subject in SUBJECTS {
+        match install(subject) {
+            Ok(()) => found.push(subject.id),
+            Err(Broken(why)) => missing.push(format!("{}: {why}", subject.id)),
+        }
+    }
+    let missing = missing.join("; ");
+    if found.is_empty() {
+        return Outcome::Skipped(missing);
+    }
+    let mut command = match namespace::again(&["--only".to_owned(), found.join(",")]) {
+        Ok(command) => command,
+        Err(Broken(why)) => return Outcome::Skipped(why),
+    };
+    let (has_passed, said) = capture(&mut command);
+    let counts = said.trim_end().lines().last().unwrap_or_default().to_owned();
+    match (has_passed, missing.is_empty()) {
+        (false, _) => Outcome::Failed(said),
+        (true, true) => Outcome::Passed(counts),
+        (true, false) => Outcome::Skipped(format!("{counts}; {missing}")),
+    }
+}
+
+/// Installs, then goes inside.
+fn outside(args: &AgentsArgs) -> Result<()> {
+    for subject in chosen(args) {
+        // The rows inside say that it is not installed; this says why.
+        if let Err(Broken(why)) = install(subject) {
+            eprintln!("{} is skipped: {why}", subject.id);
+        }
+    }
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    let mut command = match namespace::again(&words) {
+        Ok(command) => command,
+        Err(Broken(why)) => {
+            println!("skipped: {why}");
+            return if args.allow_skips { Ok(()) } else { Err(Failure::Said) };
+        }
+    };
+    let status = command.status().map_err(|error| format!("unshare: {error}"))?;
+    if status.success() { Ok(()) } else { Err(Failure::Said) }
+}
+
+/// Runs the cases: the programs side by side, the cases of each in their order.
+fn inside(args: &AgentsArgs) -> Vec<Row> {
+    let ready = namespace::raise_loopback().and_then(|()| Cache::new());
+    let subjects = chosen(args);
+    thread::scope(|scope| {
+        let ready = &ready;
+        let begun: Vec<_> =
+            subjects.iter().map(|subject| scope.spawn(move || all(args, subject, ready))).collect();
+        begun.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    })
+}
+
+fn all(
+    args: &AgentsArgs,
+    subject: &Subject,
+    ready: &std::result::Result<Cache, Broken>,
+) -> Vec<Row> {
+    let is_chosen = |case: &&Case| {
+        let is_named = args.case.is_empty() || args.case.iter().any(|name| name == case.name);
+        is_named && (case.only.is_empty() || case.only.contains(&subject.id))
+    };
+    let cases = CASES.iter().filter(is_chosen);
+    cases
+        .map(|case| {
+            let begun = Instant::now();
+            let outcome = match ready {
+                Err(Broken(why)) => Outcome::Skipped(why.clone()),
+                Ok(cache) => one(args, case, subject, cache),
+            };
+            Row { program: subject.id, case: case.name, outcome, took: begun.elapsed() }
+        })
+        .collect()
+}
+
+fn one(args: &AgentsArgs, case: &Case, subject: &Subject, cache: &Cache) -> Outcome {
+    if !cache.has(subject) {
+        return Outcome::Skipped(format!("{} is not installed", subject.id));
+    }
+    let mut stage = match Stage::new(subject, cache) {
+        Ok(stage) => stage,
+        Err(Broken(why)) => return Outcome::Failed(why),
+    };
+    match (case.play)(&mut stage) {
+        Ok(remark) => Outcome::Passed(remark),
+        Err(Broken(why)) if args.keep => {
+            Outcome::Failed(format!("{why}; see {}", stage.keep().display()))
+        }
+        Err(Broken(why)) => Outcome::Failed(why),
+    }
+}

@@ -1,0 +1,41 @@
+//! Namespaces for the checks: a network that has only loopback, so that no program reaches its vendor,
+//! and process ids of their own, so that nothing lives on when the checks end.
+
+use std::process::{Command, Stdio};
+
+use super::Broken;
+use crate::shell::answers;
+
+/// How the command is called inside.
+pub(super) const INSIDE: &str = "--inside-namespaces";
+
+/// What `unshare` gives, as root and as anybody else.
+const APART: [&str; 5] = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/// The words for `unshare`, if namespaces can be made here.
+fn words() -> Result<Vec<&'static str>, Broken> {
+    let as_user = [&["--map-root-user"], &APART[..]].concat();
+    for words in [APART.to_vec(), as_user] {
+        let probe = [&words[..], &["ip", "link", "set", "lo", "up"]].concat();
+        if answers("unshare", &probe) {
+            return Ok(words);
+        }
+    }
+    Err(Broken::from("no network namespace can be made here (`unshare --net` with `ip link`)"))
+}
+
+/// The command that runs us again inside, with these words.
+pub(super) fn again(args: &[String]) -> Result<Command, Broken> {
+    let mut command = Command::new("unshare");
+    command.args(words()?).arg(std::env::current_exe()?);
+    command.arg("agents").arg(INSIDE).args(args).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Raises loopback: a new network namespace has it, but down.
+pub(super) fn raise_loopback() -> Result<(), Broken> {
+    if answers("ip", &["link", "set", "lo", "up"]) {
+        return Ok(());
+    }
+    Err(Broken::from("loopback cannot be raised"))
+}
