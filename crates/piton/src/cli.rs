@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
-pub use deciding::{GateArgs, InitArgs, RejectArgs};
+pub use deciding::{GateArgs, InitArgs, RejectArgs, ReplanArgs};
 pub use report::{Format, ReportArgs};
 
 /// The help section for options that every command has.
@@ -243,25 +243,6 @@ pub struct DiffArgs {
     /// Print only which files differ and by how much.
     #[arg(long)]
     pub stat: bool,
-}
-
-/// Arguments of `replan`.
-#[derive(Debug, Args)]
-pub struct ReplanArgs {
-    /// The phase to plan again (default: the current one).
-    pub phase: Option<String>,
-    /// The run (default: the newest unfinished one).
-    #[arg(long, value_name = "RUN")]
-    pub run: Option<String>,
-    /// Why the plan must change.
-    #[arg(long, value_name = "TEXT")]
-    pub reason: String,
-    /// Replan once although the limits of replans are reached.
-    #[arg(long)]
-    pub force_replan: bool,
-    /// Do not continue the run.
-    #[arg(long)]
-    pub no_resume: bool,
 }
 
 /// Arguments of `resume`.

@@ -1,4 +1,4 @@
-//! The arguments of commands that begin a plan and decide about its gates.
+//! The arguments of commands that begin a plan, change it and decide about its gates.
 
 use std::path::PathBuf;
 
@@ -41,6 +41,25 @@ pub struct GateArgs {
     #[arg(short, long, default_value = "")]
     pub message: String,
     /// Only record the decision; do not continue the run.
+    #[arg(long)]
+    pub no_resume: bool,
+}
+
+/// Arguments of `replan`.
+#[derive(Debug, Args)]
+pub struct ReplanArgs {
+    /// The phase to plan again (default: the current one).
+    pub phase: Option<String>,
+    /// The run (default: the newest unfinished one).
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Why the plan must change.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Replan once although the limits of replans are reached.
+    #[arg(long)]
+    pub force_replan: bool,
+    /// Do not continue the run.
     #[arg(long)]
     pub no_resume: bool,
 }

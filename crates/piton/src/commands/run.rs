@@ -1,25 +1,25 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
 mod aside;
+mod create;
 mod existing;
 mod features;
 mod next_phase;
 mod offer;
 mod phases;
 
-use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::PathBuf;
 
-use piton_core::event::{Event, FileHash, RunCreated, Shape};
+use piton_core::event::{Event, FileHash};
 use piton_core::lane::TaskWorktrees;
 use piton_core::refusal::Remedy;
 use piton_core::{RunId, RunState, Status, remedy};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Drive, Leased, Store, World as _};
-use piton_ledger::{Lease, NewRun, RunKey, RunRow};
+use piton_ledger::{Lease, RunKey, RunRow};
 use piton_protocols::protocol::{Existing, Start};
 
+pub use self::create::created;
 use self::phases::earlier_run;
 use super::request::unfinished;
 use super::{detach, resume};
@@ -31,9 +31,6 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{How, PlanFile};
 use crate::ui;
 use piton_world::{RealWorld, read};
-
-/// Most runs of one plan that may be started within a second.
-const SAME_SECOND_MAX: u32 = 1000;
 
 /// Runs a plan, and says whether the next phase may follow.
 pub fn run(context: &Context, args: RunArgs) -> Result<()> {
@@ -234,17 +231,6 @@ fn driven(row: &RunRow) -> CommandError {
     CommandError::driven(&what, owner, &watch, "`--resume --takeover`".into())
 }
 
-fn check_name(name: &str) -> Result<()> {
-    if piton_core::id::is_valid_id(name) {
-        return Ok(());
-    }
-    let problem = format!("`{name}` is not a valid run id");
-    Err(CommandError::usage("run-id", problem).hint(
-        "use letters (a to z), digits, dots, dashes and underscores, at most 64, starting \
-         with a letter or digit; no `..`, and no `.` or `.lock` at the end",
-    ))
-}
-
 /// Prints what a new run of a plan would do that begins with these events.
 pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs, known: &[Event]) {
     let created = created(context, plan, "dry-run", None, None);
@@ -261,45 +247,6 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs, known: &[Ev
     super::dry_run::print(context, &plan.recorded, &state, None, args);
 }
 
-/// The event that creates a run.
-pub fn created(
-    context: &Context,
-    plan: &PlanFile,
-    run_id: &str,
-    spec: Option<FileHash>,
-    previous: Option<String>,
-) -> Event {
-    Event::RunCreated(Box::new(RunCreated {
-        previous,
-        run_id: RunId(run_id.to_owned()),
-        protocol: plan.protocol.clone(),
-        plan_path: plan.path.clone(),
-        plan_hash: plan.recorded.hash(),
-        title: plan.recorded.title.clone(),
-        spec,
-        root: context.project.root.to_string_lossy().into_owned(),
-        linked: context.project.is_linked(),
-        mark: random_word(),
-        head: context.project.head(),
-        shape: Shape::from(&plan.recorded),
-    }))
-}
-
-/// 128 random bits from the system, in hexadecimal.
-fn random_word() -> String {
-    let mut bytes = [0u8; 16];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
-    if read.is_err() {
-        // Without the device the process and the time still make it unlike any other run here.
-        bytes[..8].copy_from_slice(&now().0.to_le_bytes());
-        bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
-    }
-    bytes.iter().fold(String::new(), |mut word, b| {
-        let _ = write!(word, "{b:02x}");
-        word
-    })
-}
-
 fn start(
     context: &Context,
     store: &mut Store,
@@ -310,7 +257,7 @@ fn start(
 ) -> Result<()> {
     let spec = see_spec(context, plan)?;
     let known = existing::look(context, store, plan, args, aside)?;
-    let (row, lease) = create_alone(context, store, plan, args, newest, aside)?;
+    let (row, lease) = create::alone(context, store, plan, args, newest, aside)?;
     let mut known = existing::set_aside(context, plan, known)?;
     if let Some(failed) = aside.filter(|row| row.status == Status::Failed.as_str()) {
         let at = store.load(&failed.run_id)?.state.last_at;
@@ -439,74 +386,4 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
         )
         .hint("write it, or remove `spec` from the plan")),
     }
-}
-
-/// Creates the run unless somebody began one of the same plan since we looked: of two who start a
-/// plan at the same moment, one runs it and the other is told. The run that it takes the place of is
-/// set aside only when nothing refuses the new one any more.
-fn create_alone(
-    context: &Context,
-    store: &mut Store,
-    plan: &PlanFile,
-    args: &RunArgs,
-    newest: Option<RunKey>,
-    aside: Option<&RunRow>,
-) -> Result<(RunRow, Lease)> {
-    let path = context.project.state_dir.join("start.lock");
-    let failed = |e: std::io::Error| {
-        CommandError::failed("world", format!("{}: {e}", path.display()))
-            .hint("check that you own the folder and that the disk has space")
-    };
-    let lock = std::fs::File::create(&path).map_err(failed)?;
-    lock.lock().map_err(failed)?;
-    let mut since = store.runs()?;
-    since.retain(|r| newest.is_none_or(|n| r.run > n) && unfinished(r));
-    if let Some(row) = earlier_run(context, store, since, plan) {
-        return Err(driven(&row));
-    }
-    if let Some(row) = aside {
-        aside::check(context, store, plan, args, row)?;
-        aside::archive(context, store, row)?;
-    }
-    create(context, store, plan, args)
-}
-
-fn create(
-    context: &Context,
-    store: &mut Store,
-    plan: &PlanFile,
-    args: &RunArgs,
-) -> Result<(RunRow, Lease)> {
-    let named = args.run_id.as_deref();
-    named.map_or(Ok(()), check_name)?;
-    let made = || {
-        let name = plan.name(args.drive.lane.as_deref());
-        format!("{name}-{}", piton_protocols::time::stamp(now()))
-    };
-    let base = named.map_or_else(made, str::to_owned);
-    let owner = Context::owner();
-    let root = context.project.root.to_string_lossy().into_owned();
-    for count in 1..=SAME_SECOND_MAX {
-        let run_id = if count == 1 { base.clone() } else { format!("{base}-{count}") };
-        let new = NewRun {
-            run_id: &run_id,
-            plan: &plan.path,
-            title: &plan.recorded.title,
-            root: &root,
-            at: now().0,
-        };
-        match store.create(&new, &plan.recorded, &owner) {
-            Ok(row) => {
-                let lease = row.owner.clone().ok_or_else(|| {
-                    CommandError::failed("ledger", "a new run came without its lease")
-                })?;
-                let lease = drive::epoch::lift(context, store, &row, lease)?;
-                return Ok((row, lease));
-            }
-            Err(piton_engine::Error::Ledger(piton_ledger::Error::RunExists { .. }))
-                if named.is_none() => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(CommandError::failed("run-exists", "too many runs of this plan were started this second"))
 }

@@ -36,7 +36,7 @@ pub fn check(
     request::refuse_inside(context, &old)?;
     super::see_spec(context, plan)?;
     if let Some(name) = &args.run_id {
-        super::check_name(name)?;
+        super::create::check_name(name)?;
         check_free(context, store, plan, name, &old)?;
     }
     Ok(())
