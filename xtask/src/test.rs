@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::agents::{self, Outcome};
+use crate::agents::Outcome;
 use crate::shell::{answers, capture, cargo};
 use crate::{Failure, Result, report_check, soak, tools};
 
@@ -128,7 +128,6 @@ pub(crate) fn run() -> Result<()> {
             steps.left_out(&title, "there is no release build");
         }
     }
-    steps.skippable("agents", agents::check);
     steps.summary()
 }
 

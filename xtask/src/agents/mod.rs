@@ -15,7 +15,6 @@ mod subject;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::shell::capture;
 use crate::{Failure, Result};
 use cases::{CASES, Case};
 use install::Cache;
@@ -105,32 +104,6 @@ fn chosen(args: &AgentsArgs) -> Vec<&'static Subject> {
 
 fn install(subject: &Subject) -> std::result::Result<(), Broken> {
     Cache::new()?.ensure(subject)
-}
-
-/// Everything that can be checked here, for `cargo xtask test`.
-pub(crate) fn check() -> Outcome {
-    let (mut found, mut missing) = (Vec::new(), Vec::new());
-    for subject in SUBJECTS {
-        match install(subject) {
-            Ok(()) => found.push(subject.id),
-            Err(Broken(why)) => missing.push(format!("{}: {why}", subject.id)),
-        }
-    }
-    let missing = missing.join("; ");
-    if found.is_empty() {
-        return Outcome::Skipped(missing);
-    }
-    let mut command = match namespace::again(&["--only".to_owned(), found.join(",")]) {
-        Ok(command) => command,
-        Err(Broken(why)) => return Outcome::Skipped(why),
-    };
-    let (has_passed, said) = capture(&mut command);
-    let counts = said.trim_end().lines().last().unwrap_or_default().to_owned();
-    match (has_passed, missing.is_empty()) {
-        (false, _) => Outcome::Failed(said),
-        (true, true) => Outcome::Passed(counts),
-        (true, false) => Outcome::Skipped(format!("{counts}; {missing}")),
-    }
 }
 
 /// Installs, then goes inside.

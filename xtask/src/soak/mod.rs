@@ -169,7 +169,7 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
     Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
     Loop { aims: pipelines::AIMS, ..plain(10, (100, 3), "kills", pipelines::kill) },
-    Loop { aims: histories::AIMS, ..plain(11, (200, 6), "kills", histories::history) },
+    Loop { aims: histories::AIMS, ..plain(11, (200, 6), "acts", histories::history) },
     Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,

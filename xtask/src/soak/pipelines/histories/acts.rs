@@ -135,7 +135,6 @@ fn kill(round: &mut Round<'_>, scratch: &Scratch, done: &mut Vec<String>) -> Res
     }
     let what = if everything { "all of it" } else { "it" };
     done.push(format!("piton run {FOLDER}, and {what} is killed after {} ms", moment.as_millis()));
-    round.tally.kills += 1;
     round.tally.met(&[KILL]);
     Ok(())
 }

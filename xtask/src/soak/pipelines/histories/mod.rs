@@ -47,6 +47,7 @@ fn live(round: &mut Round<'_>, scratch: &Scratch, done: &mut Vec<String>) -> Res
     let (least, more) = ACTS;
     for _ in 0..least + round.rng.below(more) {
         acts::act(round, scratch, done)?;
+        round.tally.kills += 1;
     }
     Ok(())
 }
