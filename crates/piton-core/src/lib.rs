@@ -14,6 +14,7 @@ pub mod error_codes;
 pub mod event;
 pub mod evidence;
 pub mod failure;
+pub mod forecast;
 pub mod gate;
 mod gate_event;
 pub mod hash;

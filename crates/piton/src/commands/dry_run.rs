@@ -1,12 +1,10 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
-use piton_core::event::BudgetExhausted;
+use piton_core::forecast::{Forecast, forecast};
 use piton_core::lane::{PULL_REQUEST_WORDS, Role};
-use piton_core::lane_state::LaneProgress;
 use piton_core::plan::{self, Command, OnFailure, Work};
 use piton_core::state::{LaneState, Progress};
-use piton_core::unmet::{self, unmet, unreached};
-use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
+use piton_core::{LanePath, Limits, Plan, RunState, StepPath, unmet};
 use piton_formats::template::{self, Vars, quote_for_shell};
 use piton_protocols::Protocol;
 use piton_protocols::protocol::{Names, Starting};
@@ -33,10 +31,10 @@ pub fn print(
         Progress::Skipped { .. } => Some((step, "skipped by a person".to_owned())),
         _ => None,
     });
-    let Course { waves, unmet, held, exhausted } = waves(plan, state, args);
+    let Forecast { waves, unmet, unreached, exhausted } = course(plan, state, args);
     let budget = exhausted.as_ref().map(words::budget);
     let why = |why: String| budget.as_ref().map_or(why, |budget| format!("the {budget}"));
-    let held = held.into_iter().map(|(step, held)| (step, why(held)));
+    let held = unreached.into_iter().map(|(step, held)| (step, why(held)));
     let skipped = finished.chain(held).map(|(step, reason)| Skipped { step, reason }).collect();
     let gates = gates(plan, state, &waves);
     let start = |path: &StepPath| start(context, plan, state, path);
@@ -168,122 +166,15 @@ fn workspace(
     }
 }
 
-/// What would run, and what keeps the rest from it.
-struct Course {
-    waves: Vec<Vec<StepPath>>,
-    /// Lanes that need something that nobody does.
-    unmet: Vec<unmet::Unmet>,
-    /// Steps that would not run, and why.
-    held: Vec<(StepPath, String)>,
-    /// The budget that stops the rest.
-    exhausted: Option<BudgetExhausted>,
-}
-
-/// Plays the decisions forward: every step that starts succeeds, every gate is approved. What failed
-/// stays so, with all that follows from it.
-fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
-    let plan = &with_policy(plan, args);
-    let mut state = state.clone();
-    state.driven = false;
-    state.exhausted = None;
-    for step in state.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
-        if !step.progress.is_over() && step.progress != Progress::Failed {
-            step.progress = Progress::Pending;
-        }
-    }
-    for phase in &mut state.phases {
-        phase.gate = None;
-        for lane in &mut phase.lanes {
-            lane.gate = None;
-            // Where a lane works, and how it is merged, makes no difference to the order.
-            lane.isolation = piton_core::lane::Isolation::InPlace;
-            lane.work = None;
-        }
-    }
+/// What would run, with what the command line asks for.
+fn course(plan: &Plan, state: &RunState, args: &DriveArgs) -> Forecast {
     let limits = Limits {
         jobs: usize::MAX,
-        draining: false,
         phase: args.phase.clone(),
         lane: args.lane.clone(),
         ..Limits::default()
     };
-    let (mut waves, mut exhausted) = (Vec::new(), None);
-    let mut open = OpenNeeds::new(&state);
-    loop {
-        open.narrow(&mut state);
-        let mut wave: Vec<StepPath> = Vec::new();
-        for action in decide(plan, &state, &limits, Timestamp(0)) {
-            match action {
-                Action::Start { step, .. } => wave.push(step),
-                Action::Exhausted(budget) => exhausted = Some(budget),
-                _ => {}
-            }
-        }
-        let mut goes_on = false;
-        let (waiting, mut done) = apart(plan, &mut wave);
-        for step in waiting {
-            if state.tasks_at(&step).iter().all(|t| state.lane(t).is_some_and(LaneState::is_over)) {
-                done.push(step);
-            } else {
-                goes_on |= fork(&mut state, &step);
-            }
-        }
-        if wave.is_empty() && done.is_empty() && !goes_on {
-            open.put_back(&mut state);
-            let unmet = unmet(plan, &state, &limits);
-            let held = unreached(plan, &state, &limits);
-            return Course { waves, unmet, held, exhausted };
-        }
-        for path in wave.iter().chain(&done) {
-            if let Some((phase, lane, step)) = state.position(path) {
-                state.phases[phase].lanes[lane].steps[step].progress = Progress::Done;
-            }
-        }
-        if !wave.is_empty() {
-            waves.push(wave);
-        }
-    }
-}
-
-/// What lanes need, while waves are played forward. What is done then stays done, so one need that is
-/// not met keeps a lane as well as all of them do: each need is looked at once, not once for each wave.
-struct OpenNeeds(Vec<Need>);
-
-/// The needs of a lane.
-struct Need {
-    all: Vec<LanePath>,
-    /// How many of them, from the first, were seen to be met.
-    met: usize,
-}
-
-impl OpenNeeds {
-    fn new(state: &RunState) -> Self {
-        let need = |lane: &LaneState| Need { all: lane.needs.clone(), met: 0 };
-        Self(state.phases.iter().flat_map(|phase| &phase.lanes).map(need).collect())
-    }
-
-    /// Lets each lane need the first that is not met, if there is one.
-    fn narrow(&mut self, state: &mut RunState) {
-        if self.0.iter().all(|need| need.met == need.all.len()) {
-            return;
-        }
-        let satisfied = state.satisfied();
-        for need in &mut self.0 {
-            let rest = &need.all[need.met..];
-            need.met += rest.iter().take_while(|path| satisfied.contains(path)).count();
-        }
-        self.set(state, |need| need.all.get(need.met).cloned().into_iter().collect());
-    }
-
-    /// Lets each lane need what it did.
-    fn put_back(&self, state: &mut RunState) {
-        self.set(state, |need| need.all.clone());
-    }
-
-    fn set(&self, state: &mut RunState, needs: impl Fn(&Need) -> Vec<LanePath>) {
-        let lanes = state.phases.iter_mut().flat_map(|phase| &mut phase.lanes);
-        lanes.zip(&self.0).for_each(|(lane, need)| lane.needs = needs(need));
-    }
+    forecast(&with_policy(plan, args), state, &limits)
 }
 
 /// The plan with the failure policy that the command line asks for.
@@ -293,26 +184,4 @@ fn with_policy(plan: &Plan, args: &DriveArgs) -> Plan {
         plan.on_failure = OnFailure::Continue;
     }
     plan
-}
-
-/// Takes steps out of a wave for which no process runs: those that wait for tasks, and those that
-/// would only mend.
-fn apart(plan: &Plan, wave: &mut Vec<StepPath>) -> (Vec<StepPath>, Vec<StepPath>) {
-    let role = |path: &StepPath| plan.step(path).map(|step| step.role);
-    let of = |wanted: Role| wave.iter().filter(|p| role(p) == Some(wanted)).cloned().collect();
-    let found: (Vec<StepPath>, Vec<StepPath>) = (of(Role::Tasks), of(Role::Mend));
-    wave.retain(|path| !found.0.contains(path) && !found.1.contains(path));
-    found
-}
-
-/// Lets the tasks that a step waits for start; true where they could not before.
-fn fork(state: &mut RunState, step: &StepPath) -> bool {
-    let lanes = state.phases.iter_mut().filter(|p| p.id == step.phase).flat_map(|p| &mut p.lanes);
-    let mut changed = false;
-    for lane in lanes.filter(|l| l.id == step.lane) {
-        let work = lane.work.get_or_insert_default();
-        changed |= !work.is_forked_at(&step.step);
-        work.progress = LaneProgress::Forked { step: step.step.clone() };
-    }
-    changed
 }
