@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
 use crate::import::ForeignRun;
+use crate::shown::Shown;
 
 /// A published protocol: what it claims, reads, writes, checks and says.
 pub trait Protocol: Sync + Debug {
@@ -133,13 +134,13 @@ pub trait Protocol: Sync + Debug {
         None
     }
 
-    /// What a person should see before they decide about a gate, line by line.
+    /// What a person should see before they decide about a gate, besides files and what changed.
     fn presents(
         &self,
         _run: (&Plan, &RunState),
         _gate: &GateRef,
         _read: &Reader<'_>,
-    ) -> Vec<String> {
+    ) -> Vec<Shown> {
         Vec::new()
     }
 
