@@ -294,6 +294,33 @@ fn a_step_may_ask_with_words_and_not_by_force() {
         .exits(0)
         .says("P1/main/work asks for a replan of P1: the schema is missing");
     assert_eq!(project.lines("ran"), ["done"]);
+/// Lost: what the last phase did beside its scope is complete before anybody has seen it.
+#[test]
+fn drift_of_the_last_phase_is_asked_about() {
+    let drifts = "run = \"echo a > src.rs; echo b > other.rs\"\nscope = [\"src.rs\"]";
+    let project = plan_of("", drifts);
+    project.piton(&["run"]).exits(3).says("changed files outside of its scope: other.rs");
+    assert_eq!(project.status_json("")["status"], "waiting");
+    project.piton(&["resume"]).exits(3);
+    let run = project.run_id();
+    project.piton(&["approve", "P1/@replan/scope_drift"]).exits(0);
+    project.piton(&["resume", &run]).exits(0);
+    assert_eq!(project.step("P1/main/work")["attempts"], 1);
+    assert_eq!(project.status_json("")["status"], "complete");
+    // A replan may add what is missing; one that adds nothing is enough.
+    let more = "printf '\\n[[phase]]\\nid = \"P2\"\\nrun = \"echo more >> ran\"\\n' >> $PITON_PLAN";
+    for (revise, ran) in [("true", 0), (more, 1)] {
+        let project = plan_of(revise, drifts);
+        project.piton(&["run"]).exits(0).says("replan 1 started");
+        let ran_since = if project.has("ran") { project.lines("ran").len() } else { 0 };
+        assert_eq!(ran_since, ran, "{revise}");
+    }
+    let project = plan_of("", drifts);
+    project.piton(&["run"]).exits(3);
+    project.piton(&["reject", "P1/@replan/scope_drift", "-m", "no"]).exits(0);
+    project.piton(&["resume"]).exits(1);
+}
+
     assert_eq!(replans(&project)[0]["reason"], "the schema is missing");
 }
 
