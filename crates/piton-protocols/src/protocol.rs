@@ -32,6 +32,11 @@ pub trait Protocol: Sync + Debug {
         1
     }
 
+    /// What its plans are, for a person who named something else; empty if it has none of its own.
+    fn plans(&self) -> &'static str {
+        ""
+    }
+
     /// How sure it is that a file or folder is a plan of its own.
     fn claim(&self, source: &Source<'_>) -> Claim;
 

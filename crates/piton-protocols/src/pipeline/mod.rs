@@ -46,6 +46,10 @@ impl Protocol for Pipeline {
         ID
     }
 
+    fn plans(&self) -> &'static str {
+        "the folder of a feature, which has a feature.spec.md"
+    }
+
     fn claim(&self, source: &Source<'_>) -> Claim {
         plan::claim(source)
     }
