@@ -263,6 +263,23 @@ fn two_test_failures_in_a_row_have_the_phase_planned_again() {
     assert_eq!(replans(&project)[0]["trigger"], "test_failures");
 }
 
+/// Lost: a lane in a worktree is tried until its retries are gone, or its work is lost with the plan.
+#[test]
+fn two_test_failures_of_a_lane_in_a_worktree_have_its_phase_planned_again() {
+    let project = plan_of(
+        "sed -i 's/test = .*/test = \"test -e lane.txt\"/' $PITON_PLAN",
+        "[[phase.lane]]\nid = \"L\"\nisolation = \"worktree\"\n\
+         run = \"echo $PITON_ATTEMPT >> lane.txt\"\ntest = \"false\"\nretries = 5\nbackoff = \"0s\"",
+    );
+    project.piton(&["run"]).exits(0).says("replan 1 started");
+    let all = replans(&project);
+    assert_eq!((all.len(), &all[0]["trigger"]), (1, &"test_failures".into()));
+    assert_eq!(project.read("lane.txt").lines().last(), Some("3"), "what was tried stays");
+    project.git(&["log", "-1", "--format=%H", "--", "lane.txt"]);
+    assert!(!project.has(".worktrees/P1/L"), "it was merged and removed");
+    assert!(project.read("plan.toml").contains("test -e lane.txt"));
+}
+
 /// Lost: work outside of what was planned goes unnoticed, or fails although it is good.
 #[test]
 fn changes_outside_of_the_scope_call_for_a_replan() {
@@ -277,23 +294,6 @@ fn changes_outside_of_the_scope_call_for_a_replan() {
     assert_eq!(project.step("P1/main/work")["attempts"], 1, "its work stays");
 }
 
-/// Lost: a step has no way to say what is wrong with the plan, or sets its own limits aside.
-#[test]
-fn a_step_may_ask_with_words_and_not_by_force() {
-    let project = plan_of("sed -i 's/ask.sh/do.sh/' $PITON_PLAN", "run = \"sh ask.sh\"");
-    project.write(
-        "ask.sh",
-        "\"$PROGRAM\" replan --reason 'by force' --force-replan 2> refused && exit 9\n\
-         grep -q inside-a-step refused || exit 8\n\
-         \"$PROGRAM\" replan --reason 'the schema is missing' || exit 7\nexit 1\n",
-    );
-    project.write("do.sh", "echo done >> ran\n");
-    project.commit();
-    project
-        .piton(&["run"])
-        .exits(0)
-        .says("P1/main/work asks for a replan of P1: the schema is missing");
-    assert_eq!(project.lines("ran"), ["done"]);
 /// Lost: what the last phase did beside its scope is complete before anybody has seen it.
 #[test]
 fn drift_of_the_last_phase_is_asked_about() {
@@ -321,6 +321,23 @@ fn drift_of_the_last_phase_is_asked_about() {
     project.piton(&["resume"]).exits(1);
 }
 
+/// Lost: a step has no way to say what is wrong with the plan, or sets its own limits aside.
+#[test]
+fn a_step_may_ask_with_words_and_not_by_force() {
+    let project = plan_of("sed -i 's/ask.sh/do.sh/' $PITON_PLAN", "run = \"sh ask.sh\"");
+    project.write(
+        "ask.sh",
+        "\"$PROGRAM\" replan --reason 'by force' --force-replan 2> refused && exit 9\n\
+         grep -q inside-a-step refused || exit 8\n\
+         \"$PROGRAM\" replan --reason 'the schema is missing' || exit 7\nexit 1\n",
+    );
+    project.write("do.sh", "echo done >> ran\n");
+    project.commit();
+    project
+        .piton(&["run"])
+        .exits(0)
+        .says("P1/main/work asks for a replan of P1: the schema is missing");
+    assert_eq!(project.lines("ran"), ["done"]);
     assert_eq!(replans(&project)[0]["reason"], "the schema is missing");
 }
 
