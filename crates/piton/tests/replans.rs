@@ -233,6 +233,28 @@ fn large_phases_are_planned_again_before_they_start() {
     assert!(replans(&project).is_empty());
 }
 
+/// Lost: a step that finds out how much its phase is has no way to say so.
+#[test]
+fn a_failed_step_may_say_that_its_phase_is_too_complex() {
+    let report = |number: &str| {
+        let words = format!("echo '{{\\\"complexity\\\": {number}}}' > $PITON_OUTPUT");
+        format!("run = \"{words}; exit 1\"")
+    };
+    let project = plan_of("sed -i 's/exit 1/true/' $PITON_PLAN", &report("8.5"));
+    project.piton(&["run"]).exits(0).says("it reports a complexity of 8.5, above 8");
+    assert_eq!(replans(&project)[0]["trigger"], "complexity_exceeded");
+    // Nobody asks again after a person went on, and nobody asks about what is done.
+    let project = plan_of("", &report("9"));
+    project.piton(&["run"]).exits(3);
+    project.piton(&["approve", "P1/@replan/complexity_exceeded"]).exits(0);
+    project.piton(&["resume"]).exits(1);
+    for phase in [report("8"), report("9").replace("exit 1", "true")] {
+        let project = plan_of("", &phase);
+        project.piton(&["run"]).silent_about("complexity");
+        assert!(replans(&project).is_empty());
+    }
+}
+
 /// Lost: without a command the run goes on as if nothing was wrong, or asks every time.
 #[test]
 fn without_a_command_a_person_is_asked_once() {
