@@ -3,9 +3,11 @@
 //! A replan counts when it begins. It never reopens finished work, and it never puts a plan into effect
 //! that the run had before: so that replans end, whatever they write.
 
+use crate::complexity::Complexity;
 use crate::event::{Class, Equal, Next, NoReplan, Trigger};
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
+use crate::lane::Role;
 use crate::plan::{Lane, Phase, Plan, ReplanRules, Step, Work};
 use crate::replan_state::{Due, ReplanResult, gate};
 use crate::state::{PhaseState, Progress, RunState};
@@ -160,6 +162,23 @@ pub fn after_failure(
         _ => return None,
     };
     (!state.approved(&gate(&path.phase, trigger))).then_some(trigger)
+}
+
+/// The limit that a failed step's own word about its phase exceeds, where that calls for another plan.
+pub fn too_complex(
+    plan: &Plan,
+    state: &RunState,
+    path: &StepPath,
+    (found, next): (Complexity, Next),
+) -> Option<Complexity> {
+    let limit = plan.replan_rules().complexity;
+    let step = state.step(path)?;
+    let is_last = step.attempts >= plan.budgets.attempts;
+    let may = matches!(next, Next::Retry { .. } | Next::Fail | Next::Replan { .. });
+    let answered = state.approved(&gate(&path.phase, Trigger::Complexity));
+    let is_work = step.role == Role::Work;
+    let asks = is_work && may && !is_last && !answered;
+    (limit.0 > 0 && found > limit && asks).then_some(limit)
 }
 
 /// Whether changes outside of a step's scope have its phase planned again.

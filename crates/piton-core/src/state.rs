@@ -14,8 +14,8 @@ use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
-use crate::replan_state::REPLAN_LANE;
 pub use crate::replan_state::Replans;
+use crate::replan_state::{self, PhaseReplans, REPLAN_LANE};
 use crate::status::Status;
 pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
@@ -372,9 +372,25 @@ impl RunState {
             .collect()
     }
 
-    /// Whether everything is finished or left out, and no approval that was taken back is missing.
+    /// Whether everything is finished or left out, no approval that was taken back is missing, and
+    /// nothing that was done asks for another plan.
     pub fn is_over(&self) -> bool {
-        self.phases.iter().all(PhaseState::is_over) && !self.reopened.iter().any(|g| self.guards(g))
+        self.phases.iter().all(PhaseState::is_over)
+            && !self.reopened.iter().any(|g| self.guards(g))
+            && !self.is_plan_in_doubt()
+    }
+
+    /// Whether a replan is under way, or due for what a finished step did, and nobody has answered.
+    fn is_plan_in_doubt(&self) -> bool {
+        let is_done =
+            |path: &StepPath| self.step(path).is_some_and(|s| s.progress == Progress::Done);
+        let asks = |(phase, replans): (&String, &PhaseReplans)| {
+            let due = replans.due.as_ref().filter(|due| due.step.as_ref().is_some_and(is_done));
+            due.is_some_and(|due| !self.approved(&replan_state::gate(phase, due.trigger)))
+        };
+        // A driver that left a complete run knew of it, or belongs to a version that did not ask.
+        let was_complete = self.verdict == Some(Verdict::Complete);
+        !was_complete && (self.replans.under_way.is_some() || self.replans.phases.iter().any(asks))
     }
 
     /// Whether a gate is one of the plan's.

@@ -78,6 +78,9 @@ pub struct StepState {
     /// Whether its last attempt was cut short: it is to be started again.
     #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Whether another tool began it: what that left is in no snapshot of ours.
+    #[serde(rename = "to", default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_over: bool,
     /// Whether its last attempt is its test alone: its work runs if that fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tests_only: bool,

@@ -191,12 +191,15 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
     }
     let phases: Vec<Status> = state.phases.iter().map(|p| phase_status(state, p)).collect();
     let combined = combine(&phases);
-    if matches!(combined, Status::Complete | Status::Skipped) {
+    let is_done = matches!(combined, Status::Complete | Status::Skipped);
+    // What is done may still ask for another plan.
+    if is_done && state.is_over() {
         return Status::Complete;
     }
     if driver_lives {
         return match combined {
             Status::Pending | Status::Failed | Status::Blocked | Status::Waiting => Status::Running,
+            _ if is_done => Status::Running,
             other => other,
         };
     }

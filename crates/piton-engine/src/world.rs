@@ -4,6 +4,7 @@
 //! kit. Whatever must not happen twice is only ever performed after its intent is durable, and
 //! [`World::attach`] is the probe that finds out what became of an intent.
 
+use piton_core::complexity::Complexity;
 use piton_core::event::{Facts, FileHash, LogRanges};
 use piton_core::evidence::Files;
 use piton_core::redact::Redactor;
@@ -97,6 +98,8 @@ pub struct Reported {
     pub artifacts: Vec<String>,
     /// The command that it was about to run last, where it runs several.
     pub trying: Option<String>,
+    /// How complex it found its phase to be.
+    pub complexity: Option<Complexity>,
     /// What was wrong with what it wrote.
     pub problem: Option<String>,
 }

@@ -18,10 +18,16 @@ impl Protocol for Plain {
         "plain"
     }
 
+    fn plans(&self) -> &'static str {
+        "a plan.toml, which lists phases and their steps"
+    }
+
     fn claim(&self, source: &Source<'_>) -> Claim {
         match source.text {
             None => Claim::No,
             Some(_) if source.has_extension("toml") => Claim::Content,
+            // Markdown is a plan only if another protocol claims it.
+            Some(_) if source.has_extension("md") => Claim::No,
             // A plan may come through a pipe, which has no name; `read` reports what is wrong with it.
             Some(_) => Claim::Name,
         }

@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
 use crate::import::ForeignRun;
+use crate::shown::Shown;
 
 /// A published protocol: what it claims, reads, writes, checks and says.
 pub trait Protocol: Sync + Debug {
@@ -29,6 +30,11 @@ pub trait Protocol: Sync + Debug {
     /// The version of the protocol that this program implements.
     fn version(&self) -> u32 {
         1
+    }
+
+    /// What its plans are, for a person who named something else; empty if it has none of its own.
+    fn plans(&self) -> &'static str {
+        ""
     }
 
     /// How sure it is that a file or folder is a plan of its own.
@@ -133,13 +139,13 @@ pub trait Protocol: Sync + Debug {
         None
     }
 
-    /// What a person should see before they decide about a gate, line by line.
+    /// What a person should see before they decide about a gate, besides files and what changed.
     fn presents(
         &self,
         _run: (&Plan, &RunState),
         _gate: &GateRef,
         _read: &Reader<'_>,
-    ) -> Vec<String> {
+    ) -> Vec<Shown> {
         Vec::new()
     }
 

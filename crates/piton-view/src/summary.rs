@@ -14,6 +14,7 @@ use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp}
 use piton_engine::{Note, Observer};
 use piton_protocols::Blocker;
 
+use crate::decision::Decision;
 use crate::lane::Blocked;
 use crate::layout::{Layout, STRONG, style_of};
 use crate::run::{Again, RunView};
@@ -99,6 +100,7 @@ impl Tally {
             fix_tasks: &view.fix_tasks,
             logs,
             next,
+            decide: Vec::new(),
             title: words::verdict(verdict, view),
             status: status_of(view.state, verdict),
             log: view.failed().next().filter(|_| !self.no_next).map(|(step, _)| {
@@ -118,7 +120,10 @@ shapes! {
         finished_before: usize, retried: usize, interrupted: usize, replans: usize,
         skipped: usize, redone: Vec<Again<'a>>, failed: Vec<Failed<'a>>,
         blocked: Vec<BlockedLane<'a>>, fix_tasks: &'a [Blocker], logs: &'a Path,
-        next: Vec<String>, #[serde(skip)] title: (&'static str, String), #[serde(skip)] status: Status,
+        next: Vec<String>,
+        /// What is to be decided at open gates; people are shown it after this.
+        #[serde(skip_serializing_if = "Vec::is_empty")] decide: Vec<Decision>,
+        #[serde(skip)] title: (&'static str, String), #[serde(skip)] status: Status,
         #[serde(skip)] rejected: Vec<String>,
         /// What shows the output of the first step that failed.
         #[serde(skip)] log: Option<String>,

@@ -8,6 +8,7 @@ use piton_core::{GateRef, RunState, StepPath, Timestamp};
 use piton_engine::resume::{ACCEPT_OUTPUTS, ACCEPT_SPEC, Check, Severity};
 use serde::Serialize;
 
+use crate::decision::Decision;
 use crate::place::{At, Place};
 use crate::replan::why_asked;
 use crate::shape::shapes;
@@ -55,6 +56,8 @@ shapes! {
         since: At,
         /// The command that answers it.
         next: String,
+        /// What a person should see before they decide about a gate.
+        #[serde(skip_serializing_if = "Option::is_none")] decide: Option<Decision>,
     }
 }
 
@@ -104,6 +107,7 @@ pub fn waiting(state: &RunState, stops: Vec<Stop>, resume: &str, place: &Place) 
         what: sanitize(&what),
         since: At(since),
         next: place.piton(next),
+        decide: None,
     };
     let last = state.last_at;
     let mut all: Vec<Item> = state
@@ -143,7 +147,7 @@ pub fn waiting(state: &RunState, stops: Vec<Stop>, resume: &str, place: &Place) 
 pub fn list(items: &[Item], now: Timestamp) -> String {
     let mut out = String::new();
     for item in items {
-        let Item { run_id, kind, place, what, since, next } = item;
+        let Item { run_id, kind, place, what, since, next, decide: _ } = item;
         let age = now.since(since.0);
         let at = if place.is_empty() { String::new() } else { format!(" {place}") };
         let _ = writeln!(out, "{run_id}: {}{at}, for {age}: {what}", kind.word());

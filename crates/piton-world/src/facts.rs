@@ -1,7 +1,7 @@
 //! What a step wrote to `PITON_OUTPUT`: JSON objects, one or many.
 //!
 //! Known keys: `artifacts` (paths), `notes` (text), `tokens` (a number, or an object of numbers
-//! that are added up), `cost_usd` (a number), `trying` (the command that it runs next). The file is the step's word about itself; a broken
+//! that are added up), `cost_usd` (a number), `trying` (the command that it runs next), `complexity` (of its phase). The file is the step's word about itself; a broken
 //! one is reported and never fails the step.
 
 use std::fs::File;
@@ -129,6 +129,16 @@ impl Said {
             }
             "trying" => self.reported.trying = self.texts(key, value).pop(),
             "tokens" => self.tokens(value),
+            "complexity" => {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                match text.parse() {
+                    Ok(found) => self.reported.complexity = Some(found),
+                    Err(()) => {
+                        let what = quoted(value);
+                        self.problem(format!("PITON_OUTPUT: {what} is not a complexity"));
+                    }
+                }
+            }
             "cost_usd" | "money" => {
                 let dollars = value.as_f64().or_else(|| value.as_str()?.parse().ok());
                 let Some(dollars) = dollars.filter(|d| (0.0..=DOLLARS_MAX).contains(d)) else {

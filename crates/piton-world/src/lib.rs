@@ -247,13 +247,16 @@ impl RealWorld {
 }
 
 /// The files that differ between what the first attempt of a step found and what the next one finds.
+/// What another tool left before is what nobody has committed.
 fn left_files(folder: &Path, state: &RunState, step: &StepPath) -> Vec<String> {
-    let found = state.step(step).and_then(|s| s.before.as_ref());
+    let Some(begun) = state.step(step) else { return Vec::new() };
+    let found = begun.before.as_ref().map(|commit| format!("{commit}:tree"));
+    let found = if begun.taken_over { Some("HEAD".to_owned()) } else { found };
     let work = state.lane(&step.lane()).and_then(|lane| lane.work.as_ref());
     let Some((found, now)) = found.zip(work.and_then(|work| work.latest.snapshot.as_ref())) else {
         return Vec::new();
     };
-    let changed = history::changed(folder, &format!("{found}:tree"), &format!("{now}:tree"));
+    let changed = history::changed(folder, &found, &format!("{now}:tree"));
     let paths = changed.unwrap_or_default().into_iter();
     let paths = paths.map(|path| String::from_utf8_lossy(&path).into_owned());
     paths.filter(|path| folder.join(path).exists()).collect()

@@ -1,5 +1,6 @@
 //! Driving a run from the terminal: the driver, its observers, the summary.
 
+pub mod decisions;
 pub mod epoch;
 pub mod ticks;
 mod views;
@@ -210,8 +211,11 @@ pub fn drive(
     let ending = ending?;
     let logs = run_dir.join("logs");
     let view = RunView::by_driver(&ending.state, now(), ui::place());
-    let summary = tally.summary(&view, ending.verdict, &logs);
+    let mut summary = tally.summary(&view, ending.verdict, &logs);
     if streams && ending.refused.is_none() {
+        if ending.verdict == Verdict::Waiting {
+            summary.decide = decisions::decisions(context, store, &ending.state);
+        }
         ui::drive_json(&Answer::Summary(summary));
     } else if runs && !streams {
         ui::say_as_is(summary.render(&ui::stderr()).trim_end());

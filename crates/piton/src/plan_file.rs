@@ -73,6 +73,14 @@ impl PlanFile {
             CommandError::usage("plan-unreadable", format!("{file} {why}"))
                 .hint("name a plan file, such as plan.toml")
         };
+        let not_a_plan = |what: &str| {
+            let kinds = context.table.iter().rev().map(|protocol| protocol.plans());
+            let kinds = kinds.filter(|words| !words.is_empty()).enumerate();
+            let message = format!("{file} is {what}");
+            kinds.fold(CommandError::usage("plan-unreadable", message), |error, (at, words)| {
+                error.hint(format!("{} {words}", if at == 0 { "a plan is" } else { "or" }))
+            })
+        };
         let unopened = |e: std::io::Error| match e.kind() {
             ErrorKind::NotFound => unreadable(&"does not exist"),
             _ => unreadable(&format!("cannot be read: {e}")),
@@ -87,16 +95,18 @@ impl PlanFile {
             ui::document_error(&found.problems, &found.text, context.json, &redactor)
         })?;
         let reading = reading(context, &file, text.as_deref(), how);
+        let is_folder = text.is_none();
         let text = text.as_deref().unwrap_or_default();
         // Only made where something is said: it costs more than reading a good plan.
         let redactor = || context.redactor_of_text(text);
         let (reader, reading) = reading.map_err(|why| match why {
-            None => unreadable(&"is a folder"),
+            None if is_folder => not_a_plan("a folder, and not that of a feature"),
+            None => not_a_plan("not a plan"),
             Some(Unreadable::Problems(found))
                 if full.extension() != Some("toml".as_ref())
                     && found.iter().any(|p| p.code == BAD_SYNTAX) =>
             {
-                unreadable(&"is neither a TOML plan nor a phase document")
+                not_a_plan("not a plan")
             }
             Some(Unreadable::Problems(found)) => {
                 ui::document_error(&found, text, context.json, &redactor())

@@ -24,6 +24,8 @@ mod resuming;
 mod scene;
 #[path = "pipeline/statuses.rs"]
 mod statuses;
+#[path = "pipeline/variations.rs"]
+mod variations;
 #[path = "pipeline/waiting.rs"]
 mod waiting;
 #[path = "pipeline/whole_way.rs"]

@@ -233,6 +233,28 @@ fn large_phases_are_planned_again_before_they_start() {
     assert!(replans(&project).is_empty());
 }
 
+/// Lost: a step that finds out how much its phase is has no way to say so.
+#[test]
+fn a_failed_step_may_say_that_its_phase_is_too_complex() {
+    let report = |number: &str| {
+        let words = format!("echo '{{\\\"complexity\\\": {number}}}' > $PITON_OUTPUT");
+        format!("run = \"{words}; exit 1\"")
+    };
+    let project = plan_of("sed -i 's/exit 1/true/' $PITON_PLAN", &report("8.5"));
+    project.piton(&["run"]).exits(0).says("it reports a complexity of 8.5, above 8");
+    assert_eq!(replans(&project)[0]["trigger"], "complexity_exceeded");
+    // Nobody asks again after a person went on, and nobody asks about what is done.
+    let project = plan_of("", &report("9"));
+    project.piton(&["run"]).exits(3);
+    project.piton(&["approve", "P1/@replan/complexity_exceeded"]).exits(0);
+    project.piton(&["resume"]).exits(1);
+    for phase in [report("8"), report("9").replace("exit 1", "true")] {
+        let project = plan_of("", &phase);
+        project.piton(&["run"]).silent_about("complexity");
+        assert!(replans(&project).is_empty());
+    }
+}
+
 /// Lost: without a command the run goes on as if nothing was wrong, or asks every time.
 #[test]
 fn without_a_command_a_person_is_asked_once() {
@@ -263,6 +285,23 @@ fn two_test_failures_in_a_row_have_the_phase_planned_again() {
     assert_eq!(replans(&project)[0]["trigger"], "test_failures");
 }
 
+/// Lost: a lane in a worktree is tried until its retries are gone, or its work is lost with the plan.
+#[test]
+fn two_test_failures_of_a_lane_in_a_worktree_have_its_phase_planned_again() {
+    let project = plan_of(
+        "sed -i 's/test = .*/test = \"test -e lane.txt\"/' $PITON_PLAN",
+        "[[phase.lane]]\nid = \"L\"\nisolation = \"worktree\"\n\
+         run = \"echo $PITON_ATTEMPT >> lane.txt\"\ntest = \"false\"\nretries = 5\nbackoff = \"0s\"",
+    );
+    project.piton(&["run"]).exits(0).says("replan 1 started");
+    let all = replans(&project);
+    assert_eq!((all.len(), &all[0]["trigger"]), (1, &"test_failures".into()));
+    assert_eq!(project.read("lane.txt").lines().last(), Some("3"), "what was tried stays");
+    project.git(&["log", "-1", "--format=%H", "--", "lane.txt"]);
+    assert!(!project.has(".worktrees/P1/L"), "it was merged and removed");
+    assert!(project.read("plan.toml").contains("test -e lane.txt"));
+}
+
 /// Lost: work outside of what was planned goes unnoticed, or fails although it is good.
 #[test]
 fn changes_outside_of_the_scope_call_for_a_replan() {
@@ -275,6 +314,33 @@ fn changes_outside_of_the_scope_call_for_a_replan() {
     assert_eq!((project.lines("revised").len(), project.lines("ran").len()), (1, 1));
     assert_eq!(replans(&project)[0]["trigger"], "scope_drift");
     assert_eq!(project.step("P1/main/work")["attempts"], 1, "its work stays");
+}
+
+/// Lost: what the last phase did beside its scope is complete before anybody has seen it.
+#[test]
+fn drift_of_the_last_phase_is_asked_about() {
+    let drifts = "run = \"echo a > src.rs; echo b > other.rs\"\nscope = [\"src.rs\"]";
+    let project = plan_of("", drifts);
+    project.piton(&["run"]).exits(3).says("changed files outside of its scope: other.rs");
+    assert_eq!(project.status_json("")["status"], "waiting");
+    project.piton(&["resume"]).exits(3);
+    let run = project.run_id();
+    project.piton(&["approve", "P1/@replan/scope_drift"]).exits(0);
+    project.piton(&["resume", &run]).exits(0);
+    assert_eq!(project.step("P1/main/work")["attempts"], 1);
+    assert_eq!(project.status_json("")["status"], "complete");
+    // A replan may add what is missing; one that adds nothing is enough.
+    let more = "printf '\\n[[phase]]\\nid = \"P2\"\\nrun = \"echo more >> ran\"\\n' >> $PITON_PLAN";
+    for (revise, ran) in [("true", 0), (more, 1)] {
+        let project = plan_of(revise, drifts);
+        project.piton(&["run"]).exits(0).says("replan 1 started");
+        let ran_since = if project.has("ran") { project.lines("ran").len() } else { 0 };
+        assert_eq!(ran_since, ran, "{revise}");
+    }
+    let project = plan_of("", drifts);
+    project.piton(&["run"]).exits(3);
+    project.piton(&["reject", "P1/@replan/scope_drift", "-m", "no"]).exits(0);
+    project.piton(&["resume"]).exits(1);
 }
 
 /// Lost: a step has no way to say what is wrong with the plan, or sets its own limits aside.

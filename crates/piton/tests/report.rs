@@ -174,3 +174,28 @@ fn a_report_can_be_made_at_any_time() {
     assert_eq!((&report["status"], &report["saved"]["continued"]), (&"failed".into(), &0.into()));
     assert_eq!(report["failures"][0]["lines"][0], "no luck");
 }
+
+/// Lost: a report that hides that the plan itself was changed on the way.
+#[test]
+fn a_report_tells_of_replans() {
+    let project = Project::with_plan(
+        "[replan]\nrun = \"sh revise.sh\"\n\n[[phase]]\nid = \"P1\"\nrun = \"true\"\n\n\
+         [[phase]]\nid = \"P2\"\nrun = \"echo no schema; exit 86\"\n",
+    );
+    project.write("revise.sh", "sed -i 's/exit 86/true/' plan.toml\n");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    let report = json(&project, &["r"]);
+    let replan = &report["replans"][0];
+    assert_eq!((&replan["phase"], &replan["trigger"]), (&"P2".into(), &"requested".into()));
+    assert_eq!(replan["outcome"], "replanned");
+    assert!(replan["words"][0].as_str().unwrap().contains("exit 86"), "{replan}");
+    assert_eq!(report["stops"][0]["cause"], "replan");
+    let markdown = project.piton(&["report"]).exits(0).stdout;
+    for words in ["## Replans", "| P2 | P2/main/work: it asks for a replan", "| replanned |"] {
+        assert!(markdown.contains(words), "no `{words}` in\n{markdown}");
+    }
+    let html = project.piton(&["report", "--format", "html"]).exits(0).stdout;
+    for words in ["<h2>Replans", "it asks for a replan"] {
+        assert!(html.contains(words), "no `{words}` in\n{html}");
+    }
+}

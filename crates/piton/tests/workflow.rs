@@ -24,3 +24,5 @@ mod resuming;
 mod scene;
 #[path = "workflow/task_lists.rs"]
 mod task_lists;
+#[path = "workflow/variations.rs"]
+mod variations;

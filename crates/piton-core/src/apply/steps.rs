@@ -53,6 +53,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             step.successes += 1;
             step.done_event = number;
             (step.before, step.before_head, step.before_tree) = (None, None, None);
+            step.taken_over = false;
             step.rerun = None;
             step.failure_context.clear();
             step.reviews.clear();
@@ -148,6 +149,7 @@ pub(super) fn import(state: &mut RunState, event: &StepImported) {
     step.definition.clone_from(&event.definition);
     if !event.is_done {
         step.interrupted = event.attempts > 0;
+        step.taken_over = step.interrupted;
         return;
     }
     step.progress = Progress::Done;

@@ -149,6 +149,7 @@ impl Driver<'_> {
             _ => self.left_changed(&step, &ended.attempt),
         };
         let rest = Remainder { ended: Some(ended), artifacts, inputs, facts, tried };
+        let outcome = self.weighed(outcome, &ended.attempt, reported.complexity);
         self.finish(&ended.attempt, outcome, rest)?;
         self.follow(&step, ended, withheld.is_some())
     }
@@ -442,8 +443,7 @@ impl Driver<'_> {
         if outcome == Outcome::Succeeded { Outcome::Interrupted { why } } else { outcome }
     }
 
-    /// What follows an attempt for its lane: a test that failed lets the work go on, a pull request
-    /// is noted.
+    /// What follows an attempt for its lane: a failed test reopens it, a pull request is noted.
     fn follow(&mut self, step: &Step, ended: &Ended, withheld: bool) -> Result<()> {
         let path = ended.attempt.step.lane();
         let Some(state) = self.state.step(&ended.attempt.step) else { return Ok(()) };

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use piton_core::complexity::Complexity;
 use piton_core::decide::{Replan, retries_max, worker};
 use piton_core::event::{
-    Event, LaneReopened, NewPlan, NoReplan, ReplanBegun, ReplanEnded, ReplanOutcome, ReplanRefused,
+    Event, LaneReopened, NewPlan, Next, NoReplan, Outcome, ReplanBegun, ReplanEnded, ReplanOutcome,
+    ReplanRefused, Trigger,
 };
 use piton_core::failure::LINES_PASSED_ON;
 use piton_core::lane_state::Act;
@@ -32,6 +34,24 @@ struct Came<'a> {
 }
 
 impl Driver<'_> {
+    /// The outcome of an attempt that may have said how complex its phase is: if it failed and that is
+    /// too much, the phase is planned again.
+    pub(super) fn weighed(
+        &self,
+        mut outcome: Outcome,
+        attempt: &Attempt,
+        found: Option<Complexity>,
+    ) -> Outcome {
+        if let (Outcome::Failed { error, next, budget, .. }, Some(found)) = (&mut outcome, found)
+            && let Some(limit) =
+                replan::too_complex(&self.plan, &self.state, &attempt.step, (found, *next))
+        {
+            error.push_str(&format!("; it reports a complexity of {found}, above {limit}"));
+            (*next, *budget) = (Next::Replan { trigger: Trigger::Complexity }, None);
+        }
+        outcome
+    }
+
     /// Begins a replan: the plan's files are kept, then the intent is recorded.
     pub(super) fn begin_replan(&mut self, replan: Replan) -> Result<()> {
         self.commit()?;

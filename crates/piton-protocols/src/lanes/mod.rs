@@ -65,6 +65,10 @@ impl Protocol for Lanes {
         "lanes"
     }
 
+    fn plans(&self) -> &'static str {
+        "a phase document, which has a `## Lane Index & Dependencies`"
+    }
+
     fn claim(&self, source: &Source<'_>) -> Claim {
         let is_phase = || source.text.is_some_and(phase::is_phase);
         if !source.has_extension("toml") && is_phase() { Claim::Content } else { Claim::No }

@@ -9,6 +9,7 @@ use piton_core::{GateRef, Plan, StepPath, approval};
 use super::stages::{ADR, ARCHITECT};
 use super::{adr, hashes};
 use crate::protocol::{Effect, Finding, Reader};
+use crate::shown::Shown;
 
 /// The rows of the table.
 pub(super) fn checks(plan: &Plan, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
@@ -65,17 +66,18 @@ pub(super) fn presented(
     state: &RunState,
     gate: &GateRef,
     read: &Reader<'_>,
-) -> Vec<String> {
+) -> Vec<Shown> {
     let reviewed = approval::reviewed(state, gate);
     let is_adr = |path: &&String| path.rsplit('/').next() == Some(ADR);
     let steps = reviewed.iter().filter_map(|path| plan.step(path));
     let Some(path) = steps.flat_map(|step| &step.artifacts).find(is_adr) else { return Vec::new() };
     let (check, _) = adr::read(path, &read(path).unwrap_or_default());
-    let row = |article: &adr::Article| {
-        format!("  {}: {} ({})", article.name, article.status, article.notes)
-    };
-    let head = format!("Constitution Check of {path}: {}", check.outcome.as_str());
-    std::iter::once(head).chain(check.articles.iter().map(row)).collect()
+    let row = |article: adr::Article| vec![article.name, article.status, article.notes];
+    vec![Shown {
+        title: format!("Constitution Check of {path}: {}", check.outcome.as_str()),
+        columns: vec!["article", "status", "notes"],
+        rows: check.articles.into_iter().map(row).collect(),
+    }]
 }
 
 /// The step that does the work of a stage.

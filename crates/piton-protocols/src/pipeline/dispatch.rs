@@ -31,9 +31,12 @@ pub(super) fn given(starting: &Starting<'_>) -> Given {
             existing.push(path.clone());
         }
     }
-    existing.extend(constitution.filter(|_| starting.step.phase == ARCHITECT));
     let mut left = (starting.left)();
-    left.retain(|path| !existing.contains(path) && Some(path) != starting.plan.record.as_ref());
+    let made = |path: &String| starting.plan.steps().any(|(_, step)| step.artifacts.contains(path));
+    let is_known = |path: &String| existing.contains(path) || made(path);
+    left.retain(|path| !is_known(path) && Some(path) != starting.plan.record.as_ref());
+    left.retain(|path| Some(path) != constitution.as_ref());
+    existing.extend(constitution.filter(|_| starting.step.phase == ARCHITECT));
     left.truncate(LEFT_MAX);
     let markers = starting.plan.spec.as_deref().filter(|_| starting.step.phase == CLARIFY);
     let context = [

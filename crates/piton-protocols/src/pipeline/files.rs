@@ -295,11 +295,15 @@ impl View<'_> {
     }
 }
 
-/// The boxes of a plan, those of the protocol first and in its order.
+/// The boxes of a plan.
 pub(super) fn boxes(plan: &Plan) -> Vec<String> {
     let gates = plan.gates().into_iter().map(|(_, name)| name);
     let escalations = plan.steps().filter_map(|(_, step)| step.escalation.clone());
-    let own: Vec<String> = gates.chain(escalations).collect();
+    in_order(gates.chain(escalations).collect())
+}
+
+/// Boxes, those of the protocol first and in its order.
+pub(super) fn in_order(own: Vec<String>) -> Vec<String> {
     let known = super::state::BOXES.into_iter().map(str::to_owned);
     let mut all: Vec<String> = known.filter(|text| own.contains(text)).collect();
     all.extend(own.into_iter().filter(|text| !super::state::BOXES.contains(&text.as_str())));

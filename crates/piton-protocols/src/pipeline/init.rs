@@ -7,7 +7,7 @@ use piton_core::remedy;
 use super::plan;
 use super::settings::Settings;
 use super::stages::CONSTITUTION;
-use super::state::{BOXES, NewRun, fresh};
+use super::state::{NewRun, fresh};
 use crate::protocol::{Begun, New};
 use crate::time::write_seconds;
 
@@ -58,7 +58,8 @@ pub(super) fn begin(new: &New<'_>) -> Begun {
     let name = folder(new, &features);
     let path = format!("{features}/{name}");
     let spec = SPEC.replacen("FEATURE", &name, 1);
-    let stages = settings.stages();
+    let (stages, boxes) = (settings.stages(), plan::boxes(&settings));
+    let boxes: Vec<&str> = boxes.iter().map(String::as_str).collect();
     let state = fresh(&NewRun {
         run_id: &write_seconds(new.now),
         feature: &name,
@@ -66,7 +67,7 @@ pub(super) fn begin(new: &New<'_>) -> Begun {
         spec_hash: &format!("sha256:{}", Sha::of(spec.as_bytes())),
         started_at: &write_seconds(new.now),
         stage: stages.first().map_or("spec", String::as_str),
-        boxes: &BOXES,
+        boxes: &boxes,
     });
     let spec_path = plan::below(&path, settings.spec());
     let record = settings.state.as_deref().unwrap_or(plan::HIDDEN_STATE);

@@ -32,6 +32,7 @@ use crate::protocol::{
     Begun, Candidate, Existing, Finding, Look, New, Protocol, Reader, Reading, Source, Start,
     Starting, Unreadable,
 };
+use crate::shown::Shown;
 
 /// Its id, and the name of its section in the settings.
 const ID: &str = "pipeline";
@@ -43,6 +44,10 @@ pub struct Pipeline;
 impl Protocol for Pipeline {
     fn id(&self) -> &'static str {
         ID
+    }
+
+    fn plans(&self) -> &'static str {
+        "the folder of a feature, which has a feature.spec.md"
     }
 
     fn claim(&self, source: &Source<'_>) -> Claim {
@@ -119,7 +124,7 @@ impl Protocol for Pipeline {
         (plan, state): (&Plan, &RunState),
         gate: &GateRef,
         read: &Reader<'_>,
-    ) -> Vec<String> {
+    ) -> Vec<Shown> {
         checks::presented(plan, state, gate, read)
     }
 

@@ -14,7 +14,7 @@ use piton_formats::template::escape;
 use piton_formats::{Input, read_plan};
 use serde_json::{Value, json};
 
-use super::files::DONE;
+use super::files::{DONE, in_order};
 use super::settings::Settings;
 use super::stages::{self, Stage};
 use super::state;
@@ -159,6 +159,17 @@ fn plan_text(source: &Source<'_>, settings: &Settings) -> Result<String, Refusal
     Ok(out)
 }
 
+/// The boxes of a feature that has no plan yet.
+pub(super) fn boxes(settings: &Settings) -> Vec<String> {
+    let empty = BTreeMap::new();
+    let of = |name: &String| {
+        let (built_in, own) = (stages::find(name), settings.stage.get(name).unwrap_or(&empty));
+        let described = Described { built_in, own, settings, folder: "" };
+        described.checkpoint().into_iter().chain(described.escalation())
+    };
+    in_order(settings.stages().iter().flat_map(of).collect())
+}
+
 /// A stage as the protocol and the settings describe it.
 struct Described<'a> {
     built_in: Option<&'static Stage>,
@@ -176,6 +187,12 @@ impl Described<'_> {
         let usual = self.built_in.and_then(|stage| stage.checkpoint).map(str::to_owned);
         let named = self.own::<String>("checkpoint");
         named.or(usual).filter(|text| text != NO_CHECKPOINT)
+    }
+
+    /// The box that a person ticks if it keeps failing for one reason.
+    fn escalation(&self) -> Option<String> {
+        let usual = self.built_in.and_then(|stage| stage.escalation).map(str::to_owned);
+        self.own("escalation").or(usual)
     }
 
     /// Paths from the root.
@@ -198,7 +215,7 @@ impl Described<'_> {
             if !has("retries") {
                 keys.push(("retries".to_owned(), json!(stage.retries)));
             }
-            if let Some(escalation) = stage.escalation.filter(|_| !has("escalation")) {
+            if let Some(escalation) = self.escalation().filter(|_| !has("escalation")) {
                 keys.push(("escalation".to_owned(), json!(escalation)));
             }
             if !["run", "prompt", "prompt_file"].into_iter().any(has) {

@@ -47,6 +47,10 @@ impl Protocol for Workflow {
         ID
     }
 
+    fn plans(&self) -> &'static str {
+        "a workflow: Markdown with headings `## Phase 1: Title`, or a task list with `- [ ] T001 text`"
+    }
+
     fn claim(&self, source: &Source<'_>) -> Claim {
         let Some(text) = source.text.filter(|_| source.has_extension("md")) else {
             return Claim::No;

@@ -211,7 +211,12 @@ fn of_phases(source: &Source<'_>, text: &str, common: &Common) -> Made {
         if step.scope.is_none() && !phase.files.is_empty() {
             step.scope = Some(phase.files.clone());
         }
-        let lanes = vec![Common::lane(IMPLICIT_LANE, vec![step])];
+        // Agents share one folder: of two at work at once, each would take the other's changes for
+        // its own.
+        let is_agent = matches!(step.work, Work::Prompt { .. });
+        let mut lane = Common::lane(IMPLICIT_LANE, vec![step]);
+        lane.rules.alone = is_agent;
+        let lanes = vec![lane];
         let (gate, complexity, tasks) = (None, complexity(phase), described.tasks);
         let id = id.clone();
         before = Some(id.clone());

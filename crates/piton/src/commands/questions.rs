@@ -1,16 +1,16 @@
 //! What is asked when a driver has left and a person is there: open gates, failed steps.
 
-mod presented;
-
 use piton_core::RunState;
 use piton_core::event::Verdict;
 use piton_core::request::{self, Request};
 use piton_engine::store::Asked;
 use piton_engine::{Ending, Store};
 use piton_ledger::owner_liveness;
+use piton_view::decision::Decision;
 
 use super::request::names;
 use crate::context::{Context, now};
+use crate::drive::decisions::decisions;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_world::Signals;
@@ -27,7 +27,9 @@ pub fn questions(
         return Ok(false);
     }
     if ending.verdict == Verdict::Waiting {
-        presented::say(context, store, &ending.state);
+        for decision in decisions(context, store, &ending.state) {
+            say(&decision);
+        }
     }
     if !context.interactive {
         return Ok(false);
@@ -50,6 +52,17 @@ pub fn questions(
     match signal {
         Some(signal) => goes_on.and(Err(CommandError::silent(Kind::Interrupted(signal)))),
         None => goes_on,
+    }
+}
+
+/// Says what is to be decided at a gate.
+fn say(decision: &Decision) {
+    let lines = decision.lines();
+    if !lines.is_empty() {
+        ui::say(format!("to decide about \"{}\":", decision.name));
+        for line in lines {
+            ui::say(format!("  {line}"));
+        }
     }
 }
 

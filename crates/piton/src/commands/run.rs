@@ -161,11 +161,13 @@ fn wants_resume(
     plan: &PlanFile,
 ) -> Result<bool> {
     let complete = row.status == Status::Complete.as_str();
-    if args.resume || args.drive.takeover {
-        return Ok(true);
-    }
     let earlier = store.load(&row.run_id)?.state;
     let start = plan.reader.start(&plan.recorded, &earlier, now());
+    let offer = if let Start::Offer(offer) = &start { Some(offer) } else { None };
+    if args.resume || args.drive.takeover {
+        offer.filter(|_| !complete).into_iter().for_each(offer::say);
+        return Ok(true);
+    }
     // Its driver died before it recorded the end, and its files do not show it yet.
     let is_unended = earlier.is_over() && earlier.ended.is_none() && !complete;
     if let Start::Fresh(why) = &start
@@ -174,7 +176,7 @@ fn wants_resume(
         ui::say(format!("{}: {why}, so a new run starts", plan.path));
         return Ok(false);
     }
-    if complete || args.drive.dry_run || context.yes {
+    if complete || args.drive.dry_run || (context.yes && offer.is_none()) {
         return Ok(true);
     }
     if Context::driver_lives(row) {
@@ -183,7 +185,7 @@ fn wants_resume(
     if start == Start::Resume || matches!(start, Start::Fresh(_)) {
         return Ok(true);
     }
-    if let Start::Offer(offer) = &start {
+    if let Some(offer) = offer {
         return offer::resumes(context, store, plan, offer, Some(row));
     }
     if !context.can_ask() {

@@ -5,12 +5,13 @@ use std::time::UNIX_EPOCH;
 use piton_core::{RunState, StepPath, Timestamp};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
-use piton_view::waiting::{Item, list, nothing, stops, waiting};
+use piton_view::waiting::{Item, Kind, list, nothing, stops, waiting};
 
 use super::request::unfinished;
 use super::resume;
 use crate::context::{Context, now};
 use crate::drive;
+use crate::drive::decisions::decisions;
 use crate::error::Result;
 use crate::ui;
 
@@ -25,7 +26,13 @@ pub fn run(context: &Context) -> Result<()> {
                 // A driver that is at work compares by itself when it comes to it.
                 let lives = Context::driver_lives(&row);
                 match store.load_row(row.clone()) {
-                    Ok(loaded) => items.extend(of_run(context, &mut store, &loaded, lives)),
+                    Ok(loaded) => {
+                        let mut found = of_run(context, &mut store, &loaded, lives);
+                        if context.json {
+                            present(context, &mut store, &loaded, &mut found);
+                        }
+                        items.extend(found);
+                    }
                     Err(error) => {
                         ui::say(format!("warning: run {} cannot be read: {error}", row.run_id));
                     }
@@ -63,6 +70,15 @@ fn of_run(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) ->
             ui::say(format!("warning: run {run_id} cannot be compared: {}", error.message));
             waiting(state, Vec::new(), &resume, ui::place())
         }
+    }
+}
+
+/// Adds what a person should see before they decide about a gate.
+fn present(context: &Context, store: &mut Store, loaded: &Loaded, items: &mut [Item]) {
+    let mut all = decisions(context, store, &loaded.state);
+    for item in items.iter_mut().filter(|item| item.kind == Kind::Gate) {
+        let own = all.iter().position(|decision| decision.gate == item.place);
+        item.decide = own.map(|at| all.swap_remove(at));
     }
 }
 

@@ -141,3 +141,54 @@ fn an_approval_that_is_taken_back_opens_its_box() {
     feature.project.piton(&["resume", &run]).exits(0);
     feature.shows("- status: COMPLETE");
 }
+
+/// Lost: a program that asks people for Piton cannot show them what they decide about.
+#[test]
+fn programs_are_given_what_is_to_be_decided() {
+    let feature = Feature::at_spec_approval();
+    feature.tick("Spec approval");
+    let said = feature.project.piton(&["run", FOLDER, "--json"]).exits(3);
+    let last = said.stdout.lines().last().unwrap_or_default();
+    let summary: serde_json::Value = serde_json::from_str(last).unwrap();
+    let decide = &summary["summary"]["decide"][0];
+    assert_eq!(
+        (&decide["gate"], &decide["name"].as_str().unwrap()[..12]),
+        (&"tasks".into(), "Architecture")
+    );
+    let adr = format!("{FOLDER}/adr.md");
+    assert_eq!(decide["files"], serde_json::json!([adr, format!("{FOLDER}/research.md")]));
+    let changes = &decide["changes"];
+    assert_eq!((&changes["since"], &changes["by"]), (&"approved".into(), &"tester".into()));
+    assert_eq!(changes["about"], "Spec approval");
+    assert!(changes["paths"].as_array().unwrap().contains(&adr.clone().into()), "{changes}");
+    let table = &decide["tables"][0];
+    assert_eq!(table["columns"], serde_json::json!(["article", "status", "notes"]));
+    assert_eq!(table["rows"], serde_json::json!([["I. Simple", "COMPLIES", "one file"]]));
+    // The list of what waits has the same; after changes, what changed line by line.
+    feature.does("architect", "echo R > $d/research.md; cp ../log/adr.md $d/adr.md; exit 0");
+    feature.project.write("../log/adr.md", &format!("{}\nBecause.\n", super::scene::ADR));
+    feature.project.piton(&["reject", "tasks", "--changes", "-m", "why?"]).exits(0);
+    feature.run().exits(3);
+    let items = feature.project.piton(&["waiting", "--json"]).exits(0).json();
+    let changes = &items[0]["decide"]["changes"];
+    assert_eq!((&changes["since"], &changes["by"]), (&"changes_wanted".into(), &"tester".into()));
+    assert!(changes["diff"].as_array().unwrap().contains(&"+Because.".into()), "{changes}");
+}
+
+/// Lost: a new feature lists boxes that nobody will ever be asked about.
+#[test]
+fn a_new_feature_has_the_boxes_of_its_stages() {
+    let feature = Feature::with_settings(
+        "stages = [\"clarify\", \"architect\", \"own\"]\n\n\
+         [pipeline.stage.architect]\ncheckpoint = \"none\"\n\n\
+         [pipeline.stage.own]\nrun = \"true\"\ncheckpoint = \"Own sign-off\"\n",
+    );
+    feature.project.piton(&["init", "pipeline", "tsv"]).exits(0);
+    let state = feature.project.read("specs/004-tsv/.pipeline-state.md");
+    let boxes: Vec<&str> = state.lines().filter_map(|line| line.strip_prefix("- [ ] ")).collect();
+    assert_eq!(boxes, ["Spec approval", "Own sign-off"]);
+    let usual = Feature::new();
+    usual.project.piton(&["init", "pipeline", "tsv"]).exits(0);
+    let state = usual.project.read("specs/004-tsv/.pipeline-state.md");
+    assert_eq!(state.matches("- [ ] ").count(), 4);
+}

@@ -82,7 +82,8 @@ fn an_older_schema_is_upgraded_and_kept() {
     });
     put(&scene, &path, &old);
     scene.run().exits(4).says("days old (at most 7)");
-    scene.run_with(&["--resume"]).exits(0).says("Skipping Phase 1 (already completed)");
+    let said = scene.run_with(&["--resume"]).exits(0).says("Found existing checkpoint");
+    said.says("Skipping Phase 1 (already completed)");
     assert_eq!(scene.ran(), ["2", "3"]);
     let backup: Value =
         serde_json::from_str(&scene.project.read(&format!("{path}.backup"))).unwrap();

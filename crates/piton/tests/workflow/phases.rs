@@ -74,12 +74,12 @@ fn dependencies_make_waves_and_cycles_are_named() {
         wave.iter().map(|s| s["step"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(steps(0), ["1/main/work"]);
-    assert_eq!(steps(1), ["2A/main/work", "2B/main/work"]);
-    assert_eq!(steps(2), ["3/main/work"]);
-    // Both of the second wave are at work at once.
-    scene.does("2A", "while ! grep -q 2B $log/ran.txt; do sleep 0.02; done");
-    scene.does("2B", "while ! grep -q 2A $log/ran.txt; do sleep 0.02; done");
+    // Agents of one wave take turns.
+    assert_eq!(steps(1), ["2A/main/work"]);
+    assert_eq!(steps(2), ["2B/main/work"]);
+    assert_eq!(steps(3), ["3/main/work"]);
     scene.run().exits(0);
+    assert_eq!(scene.ran(), ["1", "2A", "2B", "3"]);
     let circle = format!("# C\n\n{}{}{}", phase("1", "[3]"), phase("2", "[1]"), phase("3", "[2]"));
     let scene = Scene::with_plan(&circle);
     scene.run().exits(2).says("phases depend on each other in a cycle: 1 -> 3 -> 2 -> 1");
@@ -132,4 +132,44 @@ fn plans_are_told_from_documents_of_other_protocols() {
     assert!(said.stderr.contains("SL-A"), "{}", said.stderr);
     let found = scene.project.piton(&["inspect", PLAN, "--json"]).exits(0).json();
     assert_eq!(found["format"], "workflow/plan");
+}
+
+/// Lost: two agents write in one folder at once, and each takes the other's work for its own.
+#[test]
+fn agents_of_one_wave_take_turns_and_commands_do_not() {
+    let plan = "# W\n\n## Phase 1: A\n**Dependencies**: []\n**Files to modify**: `made/1`\n- [ ] a\n\n\
+                ## Phase 2: B\n**Dependencies**: []\n**Files to modify**: `made/2`\n- [ ] b\n";
+    let scene = Scene::with_plan(plan);
+    scene.hold("1");
+    let driver = scene.project.spawn(&["run", PLAN]);
+    scene.wait_at("1");
+    assert_eq!(scene.project.step("2/main/work")["status"], "pending");
+    scene.release("1");
+    // Neither did the other's work: nothing is outside of its scope.
+    driver.wait().exits(0).silent_about("scope");
+    assert_eq!(scene.ran(), ["1", "2"]);
+    let meet = "touch ../log/$PITON_PHASE; while [ ! -e ../log/$1 ]; do sleep 0.02; done";
+    let own = |phase: &str, other: &str| {
+        format!("[workflow.phase.{phase}]\nrun = \"{}\"\n\n", meet.replace("$1", other))
+    };
+    let commands = Scene::with(PLAN, plan, &format!("\n{}{}", own("1", "2"), own("2", "1")));
+    commands.run().exits(0);
+}
+
+/// Lost: a person who names a file that is not a plan does not learn what one is.
+#[test]
+fn what_is_not_a_plan_is_told_what_plans_are() {
+    let scene = Scene::new();
+    for text in ["# Notes\n\n- buy milk\n", "# Only a heading\n", ""] {
+        scene.project.write("notes.md", text);
+        let said = scene.project.piton(&["run", "notes.md"]).exits(2);
+        let said = said.says("error[plan-unreadable]: notes.md is not a plan");
+        for words in ["plan.toml", "phase document", "feature.spec.md", "## Phase 1: Title", "T001"]
+        {
+            assert!(said.stderr.contains(words), "{}", said.stderr);
+        }
+    }
+    scene.project.piton(&["run", "made"]).exits(2);
+    scene.project.write("folder/x.txt", "");
+    scene.project.piton(&["run", "folder"]).exits(2).says("is a folder").says("feature.spec.md");
 }

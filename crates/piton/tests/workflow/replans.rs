@@ -102,4 +102,13 @@ fn scope_drift_is_seen_by_the_files_of_the_plan() {
     scene.does("1", "echo x > other.txt");
     scene.run().exits(3).says("other.txt");
     assert_eq!(scene.ran(), ["1"]);
+    // Also in the last phase.
+    let scene =
+        Scene::with_plan(&plan.replace("- [ ] b", "**Files to modify**: `made/2`\n- [ ] b"));
+    scene.does("2", "echo x > other.txt");
+    scene.run().exits(3).says("other.txt");
+    scene.project.piton(&["approve", "2/@replan/scope_drift"]).exits(0);
+    scene.project.piton(&["resume", &scene.project.run_id()]).exits(0);
+    assert_eq!(scene.ran(), ["1", "2"]);
+    assert_eq!(scene.checkpoint()["status"], "completed");
 }

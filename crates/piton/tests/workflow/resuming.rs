@@ -39,8 +39,13 @@ fn without_a_terminal_a_failed_workflow_is_refused_with_the_flags() {
         .says(&format!("piton run {PLAN} --resume"))
         .says(&format!("piton run {PLAN} --fresh"))
         .says(&format!("piton inspect {CHECKPOINT}"));
-    scene.run_with(&["--resume"]).exits(0).says("Resuming from Phase 2");
+    let found = "Found existing checkpoint for this plan.\nCurrent phase: 2\nCompleted phases: 1\n";
+    scene.run_with(&["--resume"]).exits(0).says(found).says("Resuming from Phase 2");
     assert_eq!(scene.ran(), ["1", "2", "2", "3"]);
+    scene.run_with(&["--resume"]).exits(0).silent_about("Found existing");
+    let scene = failed();
+    let said = scene.run_with(&["--yes"]).exits(0).says(found);
+    said.says("Last error: exit code 1: resuming anyway (--yes)").says("Resuming from Phase 2");
 }
 
 /// Lost: the first failing reason is not the one that is shown.

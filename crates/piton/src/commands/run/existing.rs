@@ -54,7 +54,10 @@ pub fn look(
             Answer::Fresh => Ok(Known { renames, ..Known::default() }),
         },
         Existing::Midway(midway) => {
-            if let Some(offer) = midway.offer.as_ref().filter(|_| !args.resume)
+            let offer = midway.offer.as_ref();
+            if args.resume {
+                offer.into_iter().for_each(offer::say);
+            } else if let Some(offer) = offer
                 && !offer::resumes(context, store, plan, offer, None)?
             {
                 return Ok(Known { renames, ..Known::default() });

@@ -26,7 +26,7 @@ pub fn resumes(
     offer: &Offer,
     row: Option<&RunRow>,
 ) -> Result<bool> {
-    offer.said.iter().for_each(|line| ui::say(piton_view::text::sanitize(line)));
+    say(offer);
     let Some(reason) = &offer.reason else { return Ok(true) };
     let reason = piton_view::text::sanitize(reason);
     if context.yes {
@@ -61,6 +61,11 @@ pub fn resumes(
             }
         };
     }
+}
+
+/// Says what the record tells.
+pub fn say(offer: &Offer) {
+    offer.said.iter().for_each(|line| ui::say(piton_view::text::sanitize(line)));
 }
 
 fn refused(context: &Context, plan: &PlanFile, offer: &Offer, reason: &str) -> CommandError {
