@@ -1,0 +1,8 @@
+//! The texts of a plan's agents that may hold a secret.
+
+use piton_core::Plan;
+
+/// Variables and arguments of all agents, always in the same order.
+pub(super) fn texts(plan: &mut Plan) -> impl Iterator<Item = &mut String> {
+    plan.agents.values_mut().flat_map(|agent| agent.env.values_mut().chain(&mut agent.args))
+}
