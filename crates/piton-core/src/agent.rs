@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::Command;
 use crate::hash::Sha;
 use crate::time::Timestamp;
 
@@ -33,12 +34,15 @@ const MILLION: u64 = 1_000_000;
 const WHOLE: u64 = 1_000;
 
 /// An agent of a plan, with every setting resolved.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     /// Its name in the plan.
     pub name: String,
     /// The program it is, one of [`PROGRAMS`].
     pub program: String,
+    /// The command, if it is one that takes the place of another agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command>,
     /// The executable, if it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,

@@ -91,7 +91,8 @@ pub fn order(
             let prompt = template::render(prompt, &vars)?;
             let parts = [given.before_prompt, prompt, given.after_prompt];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            (vec![fill(command, &vars)?], Some(parts.join("\n\n")))
+            let own = agent.as_ref().and_then(|agent| agent.agent.command.as_ref());
+            (vec![fill(own.unwrap_or(command), &vars)?], Some(parts.join("\n\n")))
         }
         Work::Tasks(_) => (Vec::new(), None),
         Work::Tests(tests) => {

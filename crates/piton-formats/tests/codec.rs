@@ -62,10 +62,13 @@ const RULES: &str = "/phases/*/lanes/*/rules";
 const WORDS: &[(&str, &str, &str, &[&str])] = &[
     ("agent.context_filled", "", "/level", &["fine", "warning", "critical", "halt"]),
     ("step.started", "", "/agent/how", &["fresh", "briefed", "continued"]),
+    ("plan", "/agents/a", "/command key", &[]),
     ("plan", "/agents/a", "/on_limit", ON_LIMIT),
     ("plan", "/agents/a", "/permissions", PERMISSIONS),
+    ("plan", "/agents/b", "/command key", &[]),
     ("plan", "/agents/b", "/on_limit", ON_LIMIT),
     ("plan", "/agents/b", "/permissions", PERMISSIONS),
+    ("plan", "/agents/c", "/command key", &[]),
     ("plan", "/agents/c", "/on_limit", ON_LIMIT),
     ("plan", "/agents/c", "/permissions", PERMISSIONS),
     (

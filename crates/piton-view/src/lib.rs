@@ -7,6 +7,7 @@
 
 pub mod agent_words;
 pub mod answers;
+pub mod at_boot;
 pub mod dry_run;
 #[cfg(test)]
 mod fixture;

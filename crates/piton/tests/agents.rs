@@ -58,7 +58,7 @@ fn project(step: &str, agent: &str, turns: &[&str]) -> Project {
     project.write(
         "plan.toml",
         &format!(
-            "[agents.claude]\ncommand = [\"{program}\"]\n{agent}\n[[phase]]\nid = \"P\"\n\
+            "[agents.claude]\nprogram = \"claude\"\ncommand = [\"{program}\"]\n{agent}\n[[phase]]\nid = \"P\"\n\
              agent = \"claude\"\nprompt = \"Write the file.\"\nbackoff = \"0s\"\n\
              artifacts = [\"done.txt\"]\n{step}\n"
         ),
@@ -140,7 +140,7 @@ fn a_limit_parks_the_lane_until_it_ends() {
                    ends true api_error 'You have hit your limit' ',\"api_error\":\"usage_limit_reached\"'; exit 1\n";
     let project = project("", "", &[limited, WORKS]);
     let said = project.piton(&["run", "plan.toml"]).exits(0);
-    let said = said.says("rate limit: claude: You have hit your limit").says("retry at ");
+    let said = said.says("rate limit: claude: You have hit your limit").says("continues at ");
     said.silent_about("continues session");
     project.wait_quiet();
 }

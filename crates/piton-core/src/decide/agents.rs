@@ -142,7 +142,7 @@ pub fn follows(verdict: Verdict, level: Level, on_limit: OnLimit) -> Follow {
 /// Why a session is given up that was to continue: the program failed before the model answered, so it
 /// could not read the session, or there is none.
 pub fn gives_session_up(agent: &AgentState, verdict: &Verdict) -> Option<String> {
-    let Verdict::Failed(said) = verdict else { return None };
+    let (Verdict::Failed(said) | Verdict::Interrupted(said)) = verdict else { return None };
     let is_lost = agent.how == Beginning::Continued && agent.requests == 0;
     let line = said.lines().next().unwrap_or_default();
     is_lost.then(|| format!("its session could not be continued: {line}"))

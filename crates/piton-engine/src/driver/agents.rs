@@ -167,6 +167,7 @@ impl Driver<'_> {
             ended.cause == Cause::Exited && !was_killed(ended) && !self.ended_with_driver(ended);
         let Some(verdict) = verdict.filter(|_| is_by_itself) else { return Ok(None) };
         let begun = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        let begun = begun.filter(|_| ended.code != Some(0));
         if let Some(why) = begun.and_then(|begun| agents::gives_session_up(begun, &verdict)) {
             return self.hand_over(attempt, &self.redact(&why)).map(Some);
         }

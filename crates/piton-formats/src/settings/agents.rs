@@ -177,14 +177,19 @@ pub fn used(
         }
     }
     let mut used = BTreeMap::new();
+    let mut fallbacks = Vec::new();
     while let Some(name) = names.pop() {
-        let Some(Agent { mut rules, .. }) = named(agents, &name) else { continue };
+        let Some(Agent { mut rules, command }) = named(agents, &name) else { continue };
+        // The command of a prompt's own agent is that of its step.
+        rules.command = (!rules.is_known() && fallbacks.contains(&name)).then_some(command);
         let priced = [rules.model.as_ref(), Some(&rules.name), Some(&rules.program)];
         rules.prices = priced.into_iter().flatten().find_map(|name| prices.get(name)).copied();
-        if rules == agent::Agent::new(&name, COMMAND) || used.contains_key(&name) {
+        let is_plain = rules == agent::Agent::new(&name, COMMAND);
+        if is_plain || used.get(&name) == Some(&rules) {
             continue;
         }
         names.extend(rules.fallback.iter().cloned());
+        fallbacks.extend(rules.fallback.iter().cloned());
         used.insert(name, rules);
     }
     used

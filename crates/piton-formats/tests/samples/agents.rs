@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use piton_core::Timestamp;
 use piton_core::agent::{Agent, Level, OnLimit, Permissions, Prices, Thresholds, Tokens};
+use piton_core::command::Command;
 use piton_core::event::{
     AgentBegun, AgentHandedOff, AgentLimited, AgentSaid, Beginning, BudgetWarned, ContextFilled,
     Event,
@@ -69,6 +70,7 @@ pub fn all() -> BTreeMap<String, Agent> {
     let agent = |name: &str, permissions, on_limit| Agent {
         name: text(name),
         program: text("claude"),
+        command: Some(Command::Shell(text("claude"))),
         binary: Some(text("/opt/claude")),
         model: Some(text("opus")),
         permissions,

@@ -2,7 +2,10 @@
 
 use piton_core::Plan;
 
-/// Variables and arguments of all agents, always in the same order.
+/// Variables, arguments and commands of all agents, always in the same order.
 pub(super) fn texts(plan: &mut Plan) -> impl Iterator<Item = &mut String> {
-    plan.agents.values_mut().flat_map(|agent| agent.env.values_mut().chain(&mut agent.args))
+    plan.agents.values_mut().flat_map(|agent| {
+        let command = agent.command.iter_mut().flat_map(super::command_texts);
+        agent.env.values_mut().chain(&mut agent.args).chain(command)
+    })
 }
