@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+pub use piton_core::agent::Permissions;
+
 use crate::setup::{Record, Stop, StopPlace};
 use crate::stream::Reader;
 
@@ -69,18 +71,6 @@ impl Ask<'_> {
             Permissions::Own | Permissions::All => None,
         }
     }
-}
-
-/// What an agent may do without asking a person.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Permissions {
-    /// What the program's own settings say: nothing is added.
-    Own,
-    /// Change files of the project and run commands in its sandbox.
-    #[default]
-    Edits,
-    /// Everything.
-    All,
 }
 
 /// How a process is started.

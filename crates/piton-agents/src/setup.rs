@@ -2,11 +2,8 @@
 //!
 //! Names and texts alone: the caller looks, reads and writes.
 
+pub use piton_core::agent::STOP_FILE;
 use serde_json::json;
-
-/// The variable with the path of the file that stops an agent. Once that file exists, the program ends
-/// after the operation under way.
-pub const STOP_FILE: &str = "PITON_STOP_FILE";
 
 /// Where a program records a session beside its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! What an agent says while it works, in the words of no program.
 
 use piton_core::Timestamp;
+pub use piton_core::agent::{Tokens, Totals};
 
 pub use crate::verdict::Clock;
 use crate::verdict::{Exit, Verdict};
@@ -58,57 +59,6 @@ pub enum Said {
     Denied(String),
     /// It ended its turn.
     Finished,
-}
-
-/// What was used, and where the context stands.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Totals {
-    /// Tokens, all requests together, those of subagents included.
-    pub tokens: Tokens,
-    /// What they cost, in millionths of a dollar, if the program says so.
-    pub cost_micros: Option<u64>,
-    /// Tokens in the context at the last request of the agent itself.
-    pub context: Option<u64>,
-    /// The size of the model's window, if the program says so.
-    pub window: Option<u64>,
-    /// The number of requests that were answered.
-    pub requests: u32,
-}
-
-/// Tokens by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
-    /// Sent, and not found in a cache.
-    pub input: u64,
-    /// Sent, and read from a cache.
-    pub cached: u64,
-    /// Received.
-    pub output: u64,
-}
-
-impl Tokens {
-    /// All of them.
-    pub fn total(self) -> u64 {
-        self.input.saturating_add(self.cached).saturating_add(self.output)
-    }
-
-    /// The tokens beyond those of an earlier count; a count that went back adds nothing.
-    #[must_use]
-    pub fn beyond(self, earlier: Self) -> Self {
-        Self {
-            input: self.input.saturating_sub(earlier.input),
-            cached: self.cached.saturating_sub(earlier.cached),
-            output: self.output.saturating_sub(earlier.output),
-        }
-    }
-}
-
-impl std::ops::AddAssign for Tokens {
-    fn add_assign(&mut self, more: Self) {
-        self.input = self.input.saturating_add(more.input);
-        self.cached = self.cached.saturating_add(more.cached);
-        self.output = self.output.saturating_add(more.output);
-    }
 }
 
 /// A dollar amount as millionths; nothing for what is no amount.

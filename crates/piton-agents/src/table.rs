@@ -28,6 +28,8 @@ mod tests {
         let args = ["--extra".to_owned()];
         let ask = Ask { session: "11111111-1111-4111-8111-111111111111", ..Ask::default() };
         let ask = Ask { model: Some("m"), tools: &tools, args: &args, ..ask };
+        let ids: Vec<&str> = TABLE.iter().map(|program| program.id()).collect();
+        assert_eq!(ids, piton_core::agent::PROGRAMS, "a plan can name every program");
         for program in TABLE {
             assert_eq!(find(program.id()).map(Program::id), Some(program.id()));
             let started = program.start(&ask).command;

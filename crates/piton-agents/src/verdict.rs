@@ -1,6 +1,7 @@
 //! How an attempt of an agent went: the exit code, what the stream said, and whether it was finished.
 
 use piton_core::Timestamp;
+pub use piton_core::agent::Verdict;
 use piton_core::event::Class;
 use piton_core::failure::{self, Remains};
 
@@ -27,36 +28,6 @@ impl Exit {
     pub fn is_zero(self) -> bool {
         self.code == Some(0)
     }
-}
-
-/// How an attempt of an agent went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It did what it was asked.
-    Succeeded,
-    /// It stopped between two operations because we asked for it.
-    Stopped,
-    /// Its account has reached a limit; `until` is when that ends.
-    Limited {
-        /// When it ends, if that is known.
-        until: Option<Timestamp>,
-        /// What the program said.
-        said: String,
-    },
-    /// The service is overloaded, or the network is gone: it passes by itself.
-    Unavailable(String),
-    /// The account, its credit or the model is refused: another attempt would be too.
-    Refused(String),
-    /// The context is full.
-    Full(String),
-    /// It was not allowed to do what it wanted, or a server that it needs is gone.
-    Denied(String),
-    /// A budget or a number of turns that the program itself was given is used up.
-    Spent(String),
-    /// It failed in another way.
-    Failed(String),
-    /// It ended without saying that it was done.
-    Interrupted(String),
 }
 
 /// What the words of a failure mean, where nothing but words tells.

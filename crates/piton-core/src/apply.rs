@@ -12,6 +12,7 @@ use crate::state::{
 use crate::status::Status;
 use crate::time::Timestamp;
 
+mod agents;
 mod gates;
 mod import;
 mod lanes;
@@ -242,7 +243,8 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
             let process = state.replans.process().map(|(_, attempt)| attempt);
             if process == Some(e.attempt) { Ok(()) } else { Err(Illegal::NotReplanning) }
         }
-        _ => Ok(()),
+        other => agents::attempt_of(other)
+            .map_or(Ok(()), |(step, attempt)| check_attempt(state, step, attempt)),
     }
 }
 
@@ -289,9 +291,14 @@ fn check_started(state: &RunState, event: &StepStarted) -> Result<(), Illegal> {
 
 fn check_finished(state: &RunState, event: &StepFinished) -> Result<(), Illegal> {
     expect(state, &event.step, "finished", |p| matches!(p, Progress::Running { .. }))?;
-    let expected = state.step(&event.step).map_or(1, |s| s.attempts);
-    if event.attempt != expected {
-        return Err(Illegal::Attempt { step: event.step.clone(), expected, found: event.attempt });
+    check_attempt(state, &event.step, event.attempt)
+}
+
+/// Whether an event is about the last attempt of its step.
+fn check_attempt(state: &RunState, step: &StepPath, found: u32) -> Result<(), Illegal> {
+    let expected = state.step(step).ok_or_else(|| Illegal::NoStep(step.clone()))?.attempts;
+    if found != expected {
+        return Err(Illegal::Attempt { step: step.clone(), expected, found });
     }
     Ok(())
 }
@@ -349,6 +356,7 @@ fn is_drivers(event: &Event) -> bool {
             | Event::StepFinished(_)
             | Event::GateAsked(_)
             | Event::BudgetExhausted(_)
+            | Event::AgentSaid(_)
             | Event::ReplanBegun(_)
             | Event::ReplanEnded(_)
     )
@@ -392,6 +400,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 step.inputs.clone_from(&e.inputs);
                 step.tests_only = e.tests_only;
                 step.secrets.clone_from(&e.secrets);
+                agents::begun(step, e.attempt, e.agent.as_ref());
                 let found = e.before.as_ref().map(|before| before.commit.clone());
                 step.scope_from = step.scope_from.take().or(found);
             }
@@ -480,6 +489,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::ReplanEnded(e) => replans::ended(state, at, e),
         Event::ReplanRefused(e) => replans::refused(state, e),
         Event::ReplansImported(e) => replans::imported(state, at, e),
+        _ if agents::change(state, at, event) => {}
         _ => lanes::change(state, at, event),
     }
 }

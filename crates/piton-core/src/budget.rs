@@ -34,7 +34,47 @@ pub struct Budgets {
     pub restarts: u32,
     /// Failures of one step with the same signature before a person is asked.
     pub same_failure: u32,
+    /// Tokens and money of one step, over all its attempts.
+    #[serde(skip_serializing_if = "Spend::is_default")]
+    pub step: Spend,
+    /// The same of one lane.
+    #[serde(skip_serializing_if = "Spend::is_default")]
+    pub lane: Spend,
+    /// The same of one phase.
+    #[serde(skip_serializing_if = "Spend::is_default")]
+    pub phase: Spend,
+    /// The same of one day, UTC.
+    #[serde(skip_serializing_if = "Spend::is_default")]
+    pub day: Spend,
 }
+
+/// What may be used of tokens and money.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spend {
+    /// Tokens.
+    pub tokens: u64,
+    /// Millionths of a dollar.
+    pub money_micros: u64,
+}
+
+impl Default for Spend {
+    /// As much as a run may use.
+    fn default() -> Self {
+        Self { tokens: TOKENS_DEFAULT, money_micros: MONEY_MICROS_DEFAULT }
+    }
+}
+
+impl Spend {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Tokens of a run: weeks of several agents.
+const TOKENS_DEFAULT: u64 = 1_000_000_000;
+/// Money of a run: a mistake that a person survives.
+const MONEY_MICROS_DEFAULT: u64 = 1_000_000_000;
 
 /// One row of the table of budgets.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +98,10 @@ const fn row(
     Row { name, default, limits, action }
 }
 
+/// What happens when tokens or money are used up.
+const SPENT: &str =
+    "agents stop after the operation under way, nothing new starts, and the run stops (exit 6)";
+
 /// Every budget: name, default, what it limits and what happens when it is used up.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
@@ -65,8 +109,16 @@ pub const TABLE: &[Row] = &[
     row("run_time", "72h", "time that a run is driven", "running steps are ended and the run stops (exit 6)"),
     row("phase_time", "48h", "time that a phase is driven", "running steps are ended and the run stops (exit 6)"),
     row("step_time", "6h", "time of one attempt, if the step has no `timeout`", "the attempt is ended and counts as failed"),
-    row("tokens", "1000000000", "tokens that steps report", "no new steps start and the run stops (exit 6)"),
-    row("money", "1000.00", "dollars that steps report", "no new steps start and the run stops (exit 6)"),
+    row("tokens", "1000000000", "tokens that a run uses", SPENT),
+    row("money", "1000.00", "dollars that a run costs", SPENT),
+    row("step_tokens", "1000000000", "tokens that one step uses, over all its attempts", SPENT),
+    row("step_money", "1000.00", "dollars that one step costs, over all its attempts", SPENT),
+    row("lane_tokens", "1000000000", "tokens that one lane uses", SPENT),
+    row("lane_money", "1000.00", "dollars that one lane costs", SPENT),
+    row("phase_tokens", "1000000000", "tokens that one phase uses", SPENT),
+    row("phase_money", "1000.00", "dollars that one phase costs", SPENT),
+    row("day_tokens", "1000000000", "tokens that a run uses on one day (UTC)", SPENT),
+    row("day_money", "1000.00", "dollars that a run costs on one day (UTC)", SPENT),
     row("log_bytes", "64MB", "log size of one attempt, per stream", "the middle of the log is dropped"),
     row("run_log_bytes", "4GB", "log size of a run", "no new steps start and the run stops (exit 6)"),
     row("network_wait", "15m", "time that one step waits for the network", "the step fails (exit 1); with 0, it is retried like any failure"),
@@ -78,7 +130,7 @@ pub const TABLE: &[Row] = &[
 /// An amount of a budget for people: `$0.20`, `1m 30s`, `64.0 MB`, or the plain number.
 pub fn amount(name: &str, value: u64) -> String {
     match name {
-        "money" | "money_micros" => dollars(value),
+        name if name.ends_with("money") || name == "money_micros" => dollars(value),
         "run_time" | "phase_time" | "step_time" | "network_wait" | "rate_limit_wait" => {
             Millis(value).to_string()
         }
@@ -114,14 +166,18 @@ impl Default for Budgets {
             run_time: Millis::from_secs(72 * HOUR),
             phase_time: Millis::from_secs(48 * HOUR),
             step_time: Millis::from_secs(6 * HOUR),
-            tokens: 1_000_000_000,
-            money_micros: 1_000_000_000,
+            tokens: TOKENS_DEFAULT,
+            money_micros: MONEY_MICROS_DEFAULT,
             log_bytes: 64_000_000,
             run_log_bytes: 4_000_000_000,
             network_wait: Millis::from_secs(15 * 60),
             rate_limit_wait: Millis::from_secs(6 * HOUR),
             restarts: 10,
             same_failure: 3,
+            step: Spend::default(),
+            lane: Spend::default(),
+            phase: Spend::default(),
+            day: Spend::default(),
         }
     }
 }
@@ -133,6 +189,7 @@ mod tests {
     #[test]
     fn amounts_read_as_people_say_them() {
         assert_eq!(amount("money", 200_000), "$0.20");
+        assert_eq!(amount("day_money", 200_000), "$0.20");
         assert_eq!(amount("money_micros", 1_005_000), "$1.005");
         assert_eq!(amount("run_time", 90_000), "1m 30s");
         assert_eq!(amount("run_log_bytes", 4_000_000_000), "4.0 GB");

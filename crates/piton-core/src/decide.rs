@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::event::{BudgetExhausted, ReplanRefused, Verdict};
+use crate::event::{BudgetExhausted, BudgetWarned, ReplanRefused, Verdict};
 use crate::failure;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
@@ -14,6 +14,7 @@ use crate::state::{LaneState, PhaseState, Progress, RunState};
 use crate::tasks::Satisfied;
 use crate::time::{Millis, Timestamp};
 
+pub mod agents;
 mod lanes;
 mod proof;
 mod replans;
@@ -58,6 +59,15 @@ pub enum Action {
     RefuseReplan(Box<ReplanRefused>),
     /// End all running steps: a budget of time is used up.
     EndAll,
+    /// Have the agent of a running attempt stop after the operation under way: a budget is used up.
+    StopAgent {
+        /// Which step.
+        step: StepPath,
+        /// Number of the attempt.
+        attempt: u32,
+    },
+    /// Record that most of a budget is used, and tell a person.
+    Warn(BudgetWarned),
     /// Record that a budget is used up.
     Exhausted(BudgetExhausted),
     /// Call again at this time.
@@ -134,8 +144,11 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
         }
         if survey.running > 0 && is_time(&budget.budget) {
             actions.push(Action::EndAll);
+        } else {
+            actions.extend(agents::to_stop(state, budget));
         }
     }
+    actions.extend(agents::warnings(plan, state, now).map(Action::Warn));
     let ends = limits.draining
         || exhausted.is_some()
         || ((survey.failed || survey.spent.is_some()) && plan.on_failure == OnFailure::Stop);
@@ -331,8 +344,8 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
                 Some(until) => survey.wake = earliest(survey.wake, Some(until)),
                 None if failure::is_spent(&view.plan.budgets, step) => {
                     let (used, limit) = (step.attempts.into(), view.plan.budgets.attempts.into());
-                    let budget = failure::ATTEMPTS.to_owned();
-                    survey.spent.get_or_insert(BudgetExhausted { budget, used, limit });
+                    let spent = BudgetExhausted::of_run(failure::ATTEMPTS, used, limit);
+                    survey.spent.get_or_insert(spent);
                 }
                 None => lanes::next(view, step, survey),
             }
@@ -446,12 +459,10 @@ fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExha
     let run = driven(state, now);
     let rows = [
         ("run_time", run.0, budgets.run_time.0),
-        ("tokens", state.used.tokens, budgets.tokens),
-        ("money", state.used.money_micros, budgets.money_micros),
         ("run_log_bytes", state.used.log_bytes, budgets.run_log_bytes),
     ];
     let over = |(name, used, limit): (&str, u64, u64)| {
-        (used >= limit).then(|| BudgetExhausted { budget: name.to_owned(), used, limit })
+        (used >= limit).then(|| BudgetExhausted::of_run(name, used, limit))
     };
     let passed = if state.driven { now.since(state.counted_at).0 } else { 0 };
     let busy: Vec<&str> = busy_phase(state).map(|p| p.id.as_str()).collect();
@@ -459,7 +470,7 @@ fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExha
         let open = if busy.contains(&p.id.as_str()) { passed } else { 0 };
         ("phase_time", p.driven_ms.0 + open, budgets.phase_time.0)
     });
-    rows.into_iter().chain(phases).find_map(over)
+    rows.into_iter().chain(phases).find_map(over).or_else(|| agents::spent(plan, state, now))
 }
 
 /// How long until a budget of time is used up.

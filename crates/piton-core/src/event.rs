@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::agent_event::*;
 pub use crate::gate_event::*;
 use crate::hash::Sha;
 use crate::id::{RunId, StepPath};
@@ -57,6 +58,16 @@ pub enum Event {
     CheckpointRecorded(CheckpointRecorded),
     /// A budget is used up.
     BudgetExhausted(BudgetExhausted),
+    /// Most of a budget is used: a person is told, once.
+    BudgetWarned(BudgetWarned),
+    /// The agent of a step named its session, or used more.
+    AgentSaid(Box<AgentSaid>),
+    /// The window of an agent is fuller than it should be.
+    ContextFilled(ContextFilled),
+    /// An agent's window is full: a fresh one goes on.
+    AgentHandedOff(AgentHandedOff),
+    /// The account of an agent is at a limit.
+    AgentLimited(AgentLimited),
     /// The machine slept, or its clock was set: that time counts for no budget.
     TimeSkipped(TimeSkipped),
     /// A person ended the run.
@@ -338,6 +349,16 @@ pub struct BudgetExhausted {
     pub used: u64,
     /// What was allowed.
     pub limit: u64,
+    /// The step, lane or phase that it limits, or the day; empty for the run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
+}
+
+impl BudgetExhausted {
+    /// A budget of the whole run.
+    pub fn of_run(budget: &str, used: u64, limit: u64) -> Self {
+        Self { budget: budget.to_owned(), used, limit, place: String::new() }
+    }
 }
 
 /// See [`Event::TimeSkipped`].

@@ -5,6 +5,9 @@
 //! decision can be tested from a table, and a replay of the ledger gives the same state as the run
 //! that wrote it.
 
+pub mod agent;
+mod agent_event;
+pub mod agent_state;
 pub mod approval;
 pub mod budget;
 pub mod command;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::{self, Agent};
 use crate::budget::Budgets;
 pub use crate::command::Command;
 pub use crate::complexity::Complexity;
@@ -60,6 +61,10 @@ pub struct Plan {
     /// When its phases are planned again, how and how often; see [`Plan::replan_rules`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan: Option<ReplanRules>,
+    /// The agents of its prompts that are programs which Piton knows, and others with settings of their
+    /// own; see [`Plan::agent_of`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, Agent>,
 }
 
 /// What a failed step does to the rest of the run.
@@ -257,6 +262,18 @@ impl Plan {
     pub fn replan_rules(&self) -> Cow<'_, ReplanRules> {
         let quiet = || ReplanRules { test_failures: 0, ..ReplanRules::default() };
         self.replan.as_ref().map_or_else(|| Cow::Owned(quiet()), Cow::Borrowed)
+    }
+
+    /// The agent that gets the prompt of a step.
+    pub fn agent_of(&self, step: &Step) -> Option<Cow<'_, Agent>> {
+        let Work::Prompt { agent, .. } = &step.work else { return None };
+        Some(self.agent(agent))
+    }
+
+    /// An agent by name; one that nothing is said of is a command.
+    pub fn agent(&self, name: &str) -> Cow<'_, Agent> {
+        let plain = || Cow::Owned(Agent::new(name, agent::COMMAND));
+        self.agents.get(name).map_or_else(plain, Cow::Borrowed)
     }
 
     /// All steps with their paths, in the order of the document.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent_state::Day;
 use crate::event::{FileHash, ProtocolRef, RewindIntended, Verdict};
 pub use crate::gate::{Approved, Decision, GateState, Reviewed};
 use crate::hash::Sha;
@@ -108,6 +109,12 @@ pub struct RunState {
     /// Its replans: how many each phase has had, and what asks for another.
     #[serde(skip_serializing_if = "Replans::is_empty")]
     pub replans: Replans,
+    /// Agents whose accounts are at a limit, and until when.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limited: BTreeMap<String, Timestamp>,
+    /// Budgets that a person was warned of, each with its place.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub warned: BTreeSet<(String, String)>,
 }
 
 /// What a run used of its budgets.
@@ -121,6 +128,9 @@ pub struct Used {
     pub money_micros: u64,
     /// Bytes of log.
     pub log_bytes: u64,
+    /// What was used of tokens and money on the last day that some were.
+    #[serde(default, skip_serializing_if = "Day::is_empty")]
+    pub day: Day,
 }
 
 /// The state of a phase.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent_event::AgentBegun;
 use crate::hash::Sha;
 use crate::id::StepPath;
 use crate::lane::SnapshotRef;
@@ -29,6 +30,9 @@ pub struct StepStarted {
     /// Names of the secrets that it can know. Whoever does not know them all copies nothing that it says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+    /// How its agent begins, if that is a program which Piton knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentBegun>,
 }
 
 /// A file and the hash of its bytes.
@@ -44,7 +48,8 @@ impl StepStarted {
     /// The start of an attempt about which no more is known.
     pub fn new(step: StepPath, attempt: u32, definition: Sha) -> Self {
         let (inputs, secrets) = (Vec::new(), Vec::new());
-        Self { step, attempt, definition, inputs, before: None, tests_only: false, secrets }
+        let (before, agent) = (None, None);
+        Self { step, attempt, definition, inputs, before, tests_only: false, secrets, agent }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent_state::{AgentState, Spent};
 use crate::gate_event::Review;
 use crate::hash::Sha;
 use crate::lane::Role;
@@ -112,6 +113,12 @@ pub struct StepState {
     /// The tree with all that was there, where the snapshot of those files lacks some.
     #[serde(rename = "bt", default, skip_serializing_if = "Option::is_none")]
     pub before_tree: Option<String>,
+    /// The agent of its last attempt, where it has one that reports on itself.
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Box<AgentState>>,
+    /// What all its attempts used.
+    #[serde(rename = "u", default, skip_serializing_if = "Spent::is_nothing")]
+    pub spent: Spent,
 }
 
 /// Where a step stands.
@@ -210,6 +217,7 @@ impl StepState {
             attempts: self.attempts,
             interruptions: self.interruptions,
             successes: self.successes,
+            spent: self.spent,
             escalation: self.escalation.clone(),
             rerun,
             ..Self::default()

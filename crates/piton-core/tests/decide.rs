@@ -286,8 +286,7 @@ fn a_step_that_failed_is_tried_no_more_often_than_the_budget_says() {
     run.attempt("P/A/a", failed(Class::Command, Next::Fail));
     assert_eq!(verdict(&run, &jobs(1)), Some(Verdict::Failed));
     run.take(retried());
-    let (budget, used, limit) = ("attempts".to_owned(), 1, 1);
-    let exhausted = Action::Exhausted(BudgetExhausted { budget, used, limit });
+    let exhausted = Action::Exhausted(BudgetExhausted::of_run("attempts", 1, 1));
     let leave = Action::Leave(Verdict::Budget);
     assert_eq!(decide(&run.plan, &run.state, &jobs(1), run.at), [exhausted, leave]);
     run.plan.budgets.attempts = 2;

@@ -228,6 +228,8 @@ impl<D: Iterator<Item = u8>> Scene<D> {
                 | Action::Exhausted(_)
                 | Action::EndAll
                 | Action::Replan(_)
+                | Action::StopAgent { .. }
+                | Action::Warn(_)
                 | Action::RefuseReplan(_) => {}
             }
         }

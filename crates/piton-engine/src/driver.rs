@@ -15,9 +15,11 @@ use crate::observer::{Note, Observer};
 use crate::store::Store;
 use crate::world::{Attempt, Happening, Rewind, World};
 
+mod agents;
 mod begin;
 mod clock;
 mod dispatch;
+mod exits;
 mod files;
 mod inbox;
 mod lanes;
@@ -85,6 +87,7 @@ impl<'a> Driver<'a> {
         let Leased { loaded, epoch, plan, live, opening, drive } = leased;
         let clock = clock::Clock::new(world.now(), world.awake());
         let stop = stop::Stop::new(&drive);
+        let brief = options.brief;
         let mut driver = Self {
             world,
             observer,
@@ -93,7 +96,7 @@ impl<'a> Driver<'a> {
             plan,
             state: loaded.state,
             run: run_record::RunRecord::new(store, loaded.row, epoch, loaded.seq),
-            dispatch: dispatch::Dispatch { live, orders: Vec::new(), acks: Vec::new() },
+            dispatch: dispatch::Dispatch { live, brief, orders: Vec::new(), acks: Vec::new() },
             clock,
             stop,
             unrecorded: unrecorded::Unrecorded::default(),
@@ -263,6 +266,10 @@ impl<'a> Driver<'a> {
                     self.record(Event::ReplanRefused(refused))?;
                 }
                 Action::Exhausted(budget) => self.record(Event::BudgetExhausted(budget))?,
+                Action::StopAgent { step, attempt } => {
+                    self.world.stop_agent(&Attempt { step, number: attempt })?;
+                }
+                Action::Warn(warned) => self.warn_budget(warned)?,
                 Action::EndAll => self.end_all("a budget of time is used up")?,
                 Action::WakeAt(at) => decided.wake = Some(at),
                 Action::Leave(verdict) => decided.verdict = Some(verdict),
@@ -311,6 +318,7 @@ impl<'a> Driver<'a> {
             }
             Happening::Ended(ended) => self.ended(&ended),
             Happening::NotStarted { attempt, error, .. } => self.not_started(&attempt, &error),
+            Happening::Said { attempt, heard } => self.said(&attempt, &heard),
             Happening::Signal(signal) => self.signalled(signal),
             Happening::Fenced => Err(Error::TakenOver),
             Happening::KeeperGone => {

@@ -10,6 +10,7 @@ mod driver;
 pub mod error;
 pub mod observer;
 pub mod order;
+pub mod prompt;
 pub mod resume;
 pub mod store;
 pub mod world;

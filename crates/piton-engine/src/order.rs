@@ -1,5 +1,7 @@
 //! The order to start an attempt: everything filled in, nothing left to decide.
 
+use piton_core::agent::{Agent, STOP_FILE, session_id};
+use piton_core::event::Beginning;
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::{Command, Step, Work};
 use piton_core::state::{FailedAttempt, LaneState};
@@ -8,6 +10,7 @@ use piton_formats::template::{self, Given, Vars};
 use serde::Serialize;
 
 use crate::attempt::Attempt;
+use crate::prompt;
 
 /// In the place of work that is not to be done.
 const NO_WORK: [&str; 3] = ["/bin/sh", "-c", ":"];
@@ -23,6 +26,8 @@ pub struct Order {
     pub prompt: Option<String>,
     /// The same without secrets, to be kept.
     pub kept_prompt: Option<String>,
+    /// The agent that gets the prompt, if it reports on itself.
+    pub agent: Option<AgentOrder>,
     /// The worktree of its lane; empty for the root.
     pub workspace: String,
     /// Working directory below that; empty for itself.
@@ -43,6 +48,18 @@ pub struct Order {
     pub keep: Vec<String>,
 }
 
+/// The agent of an attempt. Of a program that Piton knows, the first command is only its name: the
+/// world knows how it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentOrder {
+    /// Which.
+    pub agent: Agent,
+    /// Its session: of a new one the id that it shall have.
+    pub session: Option<String>,
+    /// Whether the session continues.
+    pub continues: bool,
+}
+
 #[derive(Serialize)]
 struct FailureFile<'a> {
     step: String,
@@ -61,16 +78,21 @@ pub fn order(
     let failures = state.failing(path);
     let vars = Vars { context: given.context, ..Vars::new(plan, state, path, attempt.number) };
     let run_id = &vars.run_id;
+    let agent = agent_of(plan, state, step, attempt);
     let (mut commands, prompt) = match &step.work {
         _ if failures.is_some_and(|s| s.tests_only) => {
             (vec![NO_WORK.map(str::to_owned).to_vec()], None)
         }
         Work::Run(command) => (vec![fill(command, &vars)?], None),
+        Work::Prompt { .. } if agent.as_ref().is_some_and(|agent| agent.continues) => {
+            (vec![Vec::new()], state.step(path).map(prompt::continuing))
+        }
         Work::Prompt { command, prompt, .. } => {
             let prompt = template::render(prompt, &vars)?;
             let parts = [given.before_prompt, prompt, given.after_prompt];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            (vec![fill(command, &vars)?], Some(parts.join("\n\n")))
+            let own = agent.as_ref().and_then(|agent| agent.agent.command.as_ref());
+            (vec![fill(own.unwrap_or(command), &vars)?], Some(parts.join("\n\n")))
         }
         Work::Tasks(_) => (Vec::new(), None),
         Work::Tests(tests) => {
@@ -78,7 +100,9 @@ pub fn order(
         }
     };
     if let Some(test) = &step.test {
-        commands.push(fill(test, &vars)?);
+        let test = fill(test, &vars)?;
+        let is_known = agent.as_ref().is_some_and(|agent| agent.agent.is_known());
+        commands.push(if is_known { unless_stopped(test) } else { test });
     }
     // Of two values of a variable the last one counts.
     let mut env: Vec<(String, String)> = given.env.into_iter().collect();
@@ -108,6 +132,7 @@ pub fn order(
         commands,
         prompt,
         kept_prompt: None,
+        agent,
         workspace: lane.map_or("", LaneState::dir).to_owned(),
         dir: step.dir.clone(),
         env,
@@ -118,6 +143,30 @@ pub fn order(
         log_bytes_max: plan.budgets.log_bytes,
         keep: step.keep.clone(),
     })
+}
+
+/// The agent of an attempt, as the state says that it begins.
+fn agent_of(plan: &Plan, state: &RunState, step: &Step, attempt: &Attempt) -> Option<AgentOrder> {
+    let known = state.step(&attempt.step);
+    if known.is_some_and(|s| s.tests_only) {
+        return None;
+    }
+    let begun = known.and_then(|s| s.agent.as_deref()).filter(|a| a.attempt == attempt.number);
+    let Some(begun) = begun else {
+        let agent = plan.agent_of(step)?.into_owned();
+        let session = agent.is_known().then(|| session_id(&state.mark, &attempt.to_string()));
+        return Some(AgentOrder { agent, session, continues: false });
+    };
+    let agent = plan.agent(&begun.name).into_owned();
+    let continues = begun.how == Beginning::Continued;
+    Some(AgentOrder { agent, session: begun.session.clone(), continues })
+}
+
+/// A test that does not run if the agent before it was stopped: there is nothing to test yet.
+fn unless_stopped(test: Vec<String>) -> Vec<String> {
+    let script = format!("[ ! -e \"${STOP_FILE}\" ] || exit 0; exec \"$@\"");
+    let shell = ["/bin/sh".to_owned(), "-c".to_owned(), script, "sh".to_owned()];
+    shell.into_iter().chain(test).collect()
 }
 
 fn fill(command: &Command, vars: &Vars) -> Result<Vec<String>, template::Error> {

@@ -4,6 +4,7 @@
 //! kit. Whatever must not happen twice is only ever performed after its intent is durable, and
 //! [`World::attach`] is the probe that finds out what became of an intent.
 
+use piton_core::agent::{self, Agent, Heard};
 use piton_core::complexity::Complexity;
 use piton_core::event::{Facts, FileHash, LogRanges};
 use piton_core::evidence::Files;
@@ -118,12 +119,28 @@ pub enum Happening {
         /// Whether there is no such program.
         no_such_program: bool,
     },
+    /// The agent of an attempt said something.
+    Said {
+        /// Which attempt.
+        attempt: Attempt,
+        /// All that it has said so far.
+        heard: Box<Heard>,
+    },
     /// A signal came for the driver.
     Signal(i32),
     /// The keeper is gone.
     KeeperGone,
     /// A driver with a higher epoch is there: stop at once.
     Fenced,
+}
+
+/// What an agent whose attempt is over said of itself, and how it went by its own signs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// All that it said.
+    pub heard: Heard,
+    /// How it went; nothing where only its exit code tells.
+    pub verdict: Option<agent::Verdict>,
 }
 
 /// What the notify command gets.
@@ -244,6 +261,21 @@ pub trait World {
     fn prepare(&mut self, _order: &Order) {}
     /// Performs starts; their intents are durable.
     fn start(&mut self, orders: Vec<Order>) -> Result<()>;
+    /// Follows what the agent of an attempt says that a driver before this one started. Of those that
+    /// this one starts, the order says it.
+    fn follow(&mut self, _attempt: &Attempt, _agent: &Agent) {}
+    /// What an agent said whose attempt is over; nothing if it is not followed.
+    fn judged(&mut self, _ended: &Ended) -> Option<Judged> {
+        None
+    }
+    /// Has an agent stop after the operation under way, by the means of its program; idempotent.
+    fn stop_agent(&mut self, _attempt: &Attempt) -> Result<()> {
+        Ok(())
+    }
+    /// Ends one running attempt with its process tree; it is reported as ended.
+    fn end(&mut self, _attempt: &Attempt) -> Result<()> {
+        Ok(())
+    }
     /// Reports to the keeper that outcomes are durable.
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()>;
     /// Ends every running attempt with its process tree; each is reported as ended.

@@ -92,6 +92,11 @@ events! {
     TicksSeen = "ticks.seen", 1;
     CheckpointRecorded = "checkpoint.recorded", 1;
     BudgetExhausted = "budget.exhausted", 1;
+    BudgetWarned = "budget.warned", 1;
+    AgentSaid = "agent.said", 1;
+    ContextFilled = "agent.context_filled", 1;
+    AgentHandedOff = "agent.handed_off", 1;
+    AgentLimited = "agent.limited", 1;
     TimeSkipped = "time.skipped", 1;
     RunAborted = "run.aborted", 1;
     RunArchived = "run.archived", 1;

@@ -3,11 +3,13 @@
 //! The reader, the hints for unknown keys, the JSON Schemas and the reference documentation are all
 //! made from it, so that they always agree.
 
+mod agents;
 mod lanes;
 mod replan;
 
 use piton_core::budget;
 
+pub use agents::{AGENT, PRICES};
 pub(crate) use lanes::INHERITED as LANE_INHERITED;
 pub use lanes::{ISOLATION, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
 pub use replan::REPLAN;
@@ -161,8 +163,8 @@ fn budget_kind(name: &str) -> Kind {
         "attempts" => Kind::Count(1, COUNT_MAX),
         "restarts" => Kind::Count(0, COUNT_MAX),
         "same_failure" => Kind::Count(2, COUNT_MAX),
-        "tokens" => Kind::Count(0, TOKENS_MAX),
-        "money" => Kind::Money,
+        name if name.ends_with("tokens") => Kind::Count(0, TOKENS_MAX),
+        name if name.ends_with("money") => Kind::Money,
         "log_bytes" | "run_log_bytes" => Kind::Size,
         // Every other budget is a length of time.
         _ => Kind::Duration,
@@ -182,8 +184,6 @@ pub const KEEP_DAYS_MAX: u64 = 36_500;
 pub const ON_FAILURE: &[&str] = &["stop", "continue"];
 /// What becomes of finished steps whose files were changed.
 pub const ON_CHANGE: &[&str] = &["rerun", "ask"];
-/// The kinds of agents.
-pub const AGENT_KINDS: &[&str] = &["command"];
 
 /// A key of a section.
 pub const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -282,20 +282,6 @@ pub static DEFAULTS: Section = Section::new(
 pub static BUDGETS: Section =
     Section { title: "[budgets]", doc: "Limits of the whole run.", groups: &[], budgets: true };
 
-/// One agent.
-pub static AGENT: Section = Section::new(
-    "an agent",
-    "A program that gets prompts, on its standard input and as a file.",
-    &[&[
-        key("kind", Kind::Choice(AGENT_KINDS), "how the program is run (command)"),
-        key(
-            "command",
-            Kind::Command,
-            "the program: a shell line, or a list of a program and its arguments",
-        ),
-    ]],
-);
-
 const SHARED: &[Key] = &[
     ON_FAILURE_KEY,
     key("defaults", Kind::Table(&DEFAULTS), "values for all lanes and steps"),
@@ -368,6 +354,7 @@ pub static SETTINGS: Section = Section::new(
             key("snapshots", Kind::Table(&SNAPSHOTS), "what snapshots hold"),
             key("gc", Kind::Table(&GC), "what `piton gc` keeps"),
             key("secrets", Kind::Table(&SECRETS), "what is redacted"),
+            key("prices", Kind::Named(&PRICES), "what tokens cost, by model, agent or program"),
         ],
     ],
 );
@@ -388,6 +375,7 @@ pub static SECTIONS: &[&Section] = &[
     &SNAPSHOTS,
     &GC,
     &SECRETS,
+    &PRICES,
 ];
 
 /// The known name that is nearest to a mistyped one, if any is near.

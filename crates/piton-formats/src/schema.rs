@@ -34,7 +34,6 @@ fn table(section: &Section) -> Value {
         section.keys().iter().map(|key| (key.name.to_owned(), property(key))).collect();
     let required: Vec<&str> = match section.title {
         "the plan" => vec!["phase"],
-        "an agent" => vec!["command"],
         "a phase" | "a lane" | "a step" => vec!["id"],
         _ => Vec::new(),
     };

@@ -3,22 +3,26 @@
 //! The plan takes precedence over these settings, and they over the built-in defaults. Reads a
 //! text; the program finds the file.
 
+pub mod agents;
 mod lanes;
 mod replan;
 
 use std::collections::BTreeMap;
 
 use piton_core::Millis;
-use piton_core::budget::Budgets;
+use piton_core::agent::Prices;
+use piton_core::budget::{Budgets, Spend};
 use piton_core::plan::{Command, OnChange, OnFailure};
 use piton_core::redact::Names;
 
 use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::keys::{self, Section};
 use crate::sink::{Sink, parse};
-use crate::text_rules::{check_id, check_path, read_command};
+use crate::text_rules::check_path;
 use crate::toml_reader::Node;
 
+pub use agents::Agent;
+pub(crate) use agents::read_agents;
 pub use lanes::{LaneDefaults, Lanes, PullRequest, Snapshots, Views};
 pub use replan::Replan;
 
@@ -40,6 +44,8 @@ pub struct Settings {
     pub budgets: Budgets,
     /// Programs that get prompts, by name.
     pub agents: BTreeMap<String, Agent>,
+    /// What tokens cost, by the name of a model, an agent or a program.
+    pub prices: BTreeMap<String, Prices>,
     /// When phases are planned again; nothing where it is not said.
     pub replan: Option<Replan>,
     /// How lanes work.
@@ -81,13 +87,6 @@ pub struct Defaults {
     pub lane: LaneDefaults,
 }
 
-/// A program that gets prompts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Agent {
-    /// The program; each text is a template.
-    pub command: Command,
-}
-
 /// What `piton gc` keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gc {
@@ -112,6 +111,7 @@ impl Default for Settings {
             defaults: Defaults::default(),
             budgets: Budgets::default(),
             agents: BTreeMap::new(),
+            prices: BTreeMap::new(),
             replan: None,
             lanes: Lanes::default(),
             pull_request: PullRequest::default(),
@@ -188,6 +188,7 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
     }
     settings.budgets = read_budgets(root, &settings.budgets, sink);
     settings.agents = read_agents(root, true, sink);
+    settings.prices = agents::read_prices(root, sink);
     settings.replan = Replan::read(root, true, sink);
     settings.lanes = lanes::read_lanes(root, sink);
     settings.pull_request = lanes::read_pull_request(root, sink);
@@ -267,35 +268,23 @@ pub(crate) fn read_budgets(root: &Node<'_, '_>, base: &Budgets, sink: &mut Sink<
         rate_limit_wait: node.duration("rate_limit_wait", sink).unwrap_or(base.rate_limit_wait),
         restarts: node.count32("restarts", sink).unwrap_or(base.restarts),
         same_failure: node.count32("same_failure", sink).unwrap_or(base.same_failure),
+        step: read_spend(&node, ("step_tokens", "step_money"), base.step, sink),
+        lane: read_spend(&node, ("lane_tokens", "lane_money"), base.lane, sink),
+        phase: read_spend(&node, ("phase_tokens", "phase_money"), base.phase, sink),
+        day: read_spend(&node, ("day_tokens", "day_money"), base.day, sink),
     }
 }
 
-/// Reads `[agents.NAME]`; an agent without a usable command is reported and left out.
-pub(crate) fn read_agents(
-    root: &Node<'_, '_>,
-    has_spec: bool,
+fn read_spend(
+    node: &Node<'_, '_>,
+    (tokens, money): (&str, &str),
+    base: Spend,
     sink: &mut Sink<'_>,
-) -> BTreeMap<String, Agent> {
-    let mut agents = BTreeMap::new();
-    for (name, node) in root.named("agents", sink) {
-        check_id(&name, sink);
-        // There is only one kind; its name is still checked.
-        let _ = node.choice("kind", sink);
-        if node.key_span("command").is_none() {
-            let message = format!("the agent {} has no `command`", quoted(&name.value));
-            sink.error(
-                code::MISSING,
-                &name.span,
-                message,
-                "add command = [\"program\", \"argument\"]",
-            );
-        }
-        // The agent is known even if its command is wrong: one mistake is reported once.
-        let command =
-            read_command(&node, "command", has_spec, sink).unwrap_or(Command::Args(Vec::new()));
-        agents.insert(name.value, Agent { command });
+) -> Spend {
+    Spend {
+        tokens: node.count(tokens, sink).unwrap_or(base.tokens),
+        money_micros: node.money(money, sink).unwrap_or(base.money_micros),
     }
-    agents
 }
 
 #[cfg(test)]
@@ -331,6 +320,10 @@ mod tests {
             rate_limit_wait: Millis(1),
             restarts: 1,
             same_failure: 2,
+            step: Spend { tokens: 1, money_micros: 1 },
+            lane: Spend { tokens: 1, money_micros: 1 },
+            phase: Spend { tokens: 1, money_micros: 1 },
+            day: Spend { tokens: 1, money_micros: 1 },
         };
         let text = format!("[budgets]\n{}", rows.concat());
         let mut sink = Sink::new("piton.toml", &text);
@@ -392,7 +385,7 @@ except = ["CACHE_KEY"]
             budgets: Budgets { money_micros: 2_500_000, log_bytes: 1_000, ..Budgets::default() },
             agents: BTreeMap::from([(
                 "fake".to_owned(),
-                Agent { command: Command::Shell("fake --root {{ root | sh }}".to_owned()) },
+                Agent::of_command("fake", Command::Shell("fake --root {{ root | sh }}".to_owned())),
             )]),
             gc: Gc { keep_runs: 1, keep_days: 2 },
             secrets: Names {

@@ -18,7 +18,8 @@ use samples::runs::{RUN_STATUSES, runs};
 use samples::{plan, requests};
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
-const FROZEN: &str = "budget.exhausted 1, checkpoint.recorded 1, driver.attached 1, driver.left 1, \
+const FROZEN: &str = "agent.context_filled 1, agent.handed_off 1, agent.limited 1, agent.said 1, \
+    budget.exhausted 1, budget.warned 1, checkpoint.recorded 1, driver.attached 1, driver.left 1, \
     gate.asked 1, gate.changes_wanted 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
     lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.kept 1, \
     lane.merged 1, lane.ready 1, \
@@ -45,6 +46,8 @@ const CLASSES: &[&str] = &[
     "scope",
     "replan",
 ];
+const ON_LIMIT: &[&str] = &["park", "fallback", "stop"];
+const PERMISSIONS: &[&str] = &["own", "edits", "all"];
 const ROLES: &[&str] = &["work", "setup", "tests", "pull_request", "tasks", "mend", "validation"];
 const ISOLATIONS: &[&str] = &["in-place", "worktree"];
 const MERGED_BY: &[&str] = &["queue", "pr", "nothing", "none"];
@@ -57,6 +60,17 @@ const RULES: &str = "/phases/*/lanes/*/rules";
 /// Every place of a stored body where a word of an enum stands, and the words that may stand there
 /// without more; of enums with data the samples have them all. Words are frozen like tags.
 const WORDS: &[(&str, &str, &str, &[&str])] = &[
+    ("agent.context_filled", "", "/level", &["fine", "warning", "critical", "halt"]),
+    ("step.started", "", "/agent/how", &["fresh", "briefed", "continued"]),
+    ("plan", "/agents/a", "/command key", &[]),
+    ("plan", "/agents/a", "/on_limit", ON_LIMIT),
+    ("plan", "/agents/a", "/permissions", PERMISSIONS),
+    ("plan", "/agents/b", "/command key", &[]),
+    ("plan", "/agents/b", "/on_limit", ON_LIMIT),
+    ("plan", "/agents/b", "/permissions", PERMISSIONS),
+    ("plan", "/agents/c", "/command key", &[]),
+    ("plan", "/agents/c", "/on_limit", ON_LIMIT),
+    ("plan", "/agents/c", "/permissions", PERMISSIONS),
     (
         "driver.left",
         "",

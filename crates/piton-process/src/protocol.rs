@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// The protocol version that this build speaks.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// The variable in every child's environment that names the run it belongs to.
 pub const MARK_VARIABLE: &str = "PITON_MARK";
@@ -69,6 +69,11 @@ pub enum Request {
     },
     /// Ends an attempt and its whole tree: SIGTERM, then SIGKILL after its grace.
     End {
+        /// The attempt.
+        key: String,
+    },
+    /// Sends SIGINT to the program of an attempt, and to nothing that it started.
+    Interrupt {
         /// The attempt.
         key: String,
     },

@@ -14,9 +14,11 @@ use piton_engine::world::{Attempt, Cause, Ended, Found, Happening, Notice};
 use crate::repo::{SimRepo, place};
 use crate::script::{Behaviour, Script};
 
+mod agents;
 mod files;
 mod repository;
 
+pub(crate) use agents::Listened;
 use files::SimFile;
 
 /// Waits after which a run is taken to never end; scenarios need some hundreds.
@@ -125,6 +127,8 @@ pub struct SimMachine {
     journal: Option<BTreeMap<Attempt, Entry>>,
     signals: VecDeque<(Timestamp, i32)>,
     waits: u32,
+    /// Attempts whose agents were asked to stop.
+    stopped: BTreeSet<Attempt>,
 }
 
 impl SimMachine {
@@ -148,6 +152,7 @@ impl SimMachine {
             journal: None,
             signals: VecDeque::new(),
             waits: 0,
+            stopped: BTreeSet::new(),
         }
     }
 

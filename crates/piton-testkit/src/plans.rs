@@ -114,6 +114,7 @@ pub fn plan(phases: Vec<Phase>) -> Plan {
         phases: ordered.collect(),
         task_worktrees: TaskWorktrees::Off,
         replan: None,
+        agents: BTreeMap::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use piton_core::agent::{self, Heard};
 use piton_core::{Millis, StepPath};
 
 /// How long an attempt takes by default: longer than the time between two reads of the inbox.
@@ -34,6 +35,10 @@ pub struct Behaviour {
     pub log_bytes: u64,
     /// Why it cannot be started at all.
     pub cannot_start: Option<String>,
+    /// What its agent has said by then, so long after it began.
+    pub says: Vec<(Millis, Heard)>,
+    /// How its agent went, by its own signs.
+    pub verdict: Option<agent::Verdict>,
 }
 
 impl Behaviour {
@@ -52,6 +57,8 @@ impl Behaviour {
             money_micros: 0,
             log_bytes: 0,
             cannot_start: None,
+            says: Vec::new(),
+            verdict: None,
         }
     }
 

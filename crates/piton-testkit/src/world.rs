@@ -13,13 +13,13 @@ use piton_core::redact::{Lines, Redactor};
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Plans, Reported, SealError, Views,
-    Workspaces,
+    Attached, Attempt, Ended, Happening, Hashing, Judged, Notice, Plans, Reported, SealError,
+    Views, Workspaces,
 };
 use piton_engine::{Error, Result, World};
 
 use crate::crash::{CrashPoint, Fallen, fell};
-use crate::machine::{Effect, SimMachine, Stale};
+use crate::machine::{Effect, Listened, SimMachine, Stale};
 use crate::replans::SimPlans;
 use crate::repo::place;
 use crate::script::Behaviour;
@@ -35,6 +35,8 @@ pub struct SimWorld {
     plans: SimPlans,
     /// When files that take long will be hashed.
     hashing: BTreeMap<(String, Vec<String>), Timestamp>,
+    /// What this driver has heard of agents.
+    listened: Listened,
 }
 
 impl SimWorld {
@@ -49,6 +51,7 @@ impl SimWorld {
             workspaces,
             plans: SimPlans::new(machine, crash),
             hashing: BTreeMap::new(),
+            listened: Listened::new(),
         }
     }
 
@@ -167,6 +170,14 @@ impl World for SimWorld {
         Ok(())
     }
 
+    fn judged(&mut self, ended: &Ended) -> Option<Judged> {
+        self.machine.borrow().judged(ended)
+    }
+
+    fn stop_agent(&mut self, attempt: &Attempt) -> Result<()> {
+        self.act("stop agent", |machine| machine.stop_agent(self.epoch, attempt))
+    }
+
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
         self.act("acknowledge", |machine| machine.acknowledge(self.epoch, attempts))
     }
@@ -214,7 +225,11 @@ impl World for SimWorld {
             self.connected = false;
             return Ok(vec![Happening::KeeperGone]);
         }
+        let word = self.machine.borrow().next_word(&self.listened);
+        let until = word.map_or(until, |word| word.min(until));
         let news = self.machine.borrow_mut().wait(self.epoch, until);
-        news.ok_or_else(|| Error::world("the run does not end"))
+        let mut heard = self.machine.borrow().listen(&mut self.listened);
+        heard.extend(news.ok_or_else(|| Error::world("the run does not end"))?);
+        Ok(heard)
     }
 }

@@ -5,7 +5,9 @@
 //! reads files, asks the environment or prints. Text that came from steps goes through
 //! [`text::sanitize`] first, so that no output can drive the reader's terminal.
 
+pub mod agent_words;
 pub mod answers;
+pub mod at_boot;
 pub mod decision;
 pub mod dry_run;
 #[cfg(test)]

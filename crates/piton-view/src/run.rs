@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use piton_core::agent_state::AgentState;
 use piton_core::event::{Class, FileHash, ProtocolRef, RewindKind};
 use piton_core::evidence::Rerun;
 use piton_core::lane::TaskOf;
@@ -78,9 +79,17 @@ shapes! {
     Step<'a> {
         id: &'a str, status: Status, attempts: u32, exit_code: Option<i32>,
         artifacts: &'a [FileHash],
+        /// The agent of its last attempt, where that reports on itself.
+        #[serde(skip_serializing_if = "Option::is_none")] agent: Option<StepAgent<'a>>,
         /// Why it runs again although it had finished.
         #[serde(skip)] rerun: Option<&'a str>,
         #[serde(skip)] state: &'a StepState,
+    }
+
+    /// The agent of a step's last attempt; its cost is a guess unless it is known.
+    StepAgent<'a> {
+        name: &'a str, program: &'a str, session: Option<&'a str>, tokens: u64, money_micros: u64,
+        is_cost_known: bool, context: Option<u64>, window: u64, doing: &'a str, handoffs: u32,
     }
 
     /// A step that runs again, and why.
@@ -328,6 +337,7 @@ fn lane<'a>(
         attempts: s.attempts,
         exit_code: s.exit_code,
         artifacts: &s.artifacts,
+        agent: s.agent.as_deref().map(agent),
         rerun: reason(s),
         state: s,
     };
@@ -353,6 +363,21 @@ pub fn run_id(state: &RunState) -> &str {
 fn checkpoint(c: &piton_core::state::Checkpoint) -> Checkpoint<'_> {
     let (at, head) = (At(c.at), c.head.as_deref());
     Checkpoint { name: &c.name, message: &c.message, by: None, at, head }
+}
+
+fn agent(agent: &AgentState) -> StepAgent<'_> {
+    StepAgent {
+        name: &agent.name,
+        program: &agent.program,
+        session: agent.session.as_deref(),
+        tokens: agent.tokens.total(),
+        money_micros: agent.money_micros,
+        is_cost_known: agent.is_cost_known,
+        context: agent.context,
+        window: agent.window,
+        doing: &agent.doing,
+        handoffs: agent.handoffs,
+    }
 }
 
 /// When the first parked step goes on; none does in a run that was ended.

@@ -336,7 +336,7 @@ mod tests {
             let no = piton_core::state::Decision { approved: false, by, message, at: Timestamp(0) };
             gate.decision = Some(no);
         }
-        let budget = BudgetExhausted { budget: "tokens".to_owned(), used: 60, limit: 50 };
+        let budget = BudgetExhausted::of_run("tokens", 60, 50);
         tally.event(9, Timestamp(5_000), &Event::BudgetExhausted(budget), &state);
         let (said, _) = told(&tally, &state);
         assert!(

@@ -10,6 +10,7 @@ use piton_core::plan::{IMPLICIT_LANE, IMPLICIT_STEP};
 use piton_core::state::Progress;
 use piton_core::{Millis, Status, StepPath};
 
+use crate::agent_words;
 use crate::lane::Blocked;
 use crate::layout::{Layout, STRONG, style_of};
 use crate::replan;
@@ -303,9 +304,13 @@ impl Tree<'_> {
             row.below(format!("runs again: {}", sanitize(reason)));
         }
         row.runs = matches!(state.progress, Progress::Running { .. });
+        // What an agent writes is for programs: what it does is shown instead.
+        let agent = state.agent.as_deref().filter(|agent| row.runs && !agent.program.is_empty());
+        let agent = agent.map(agent_words::standing).filter(|standing| !standing.is_empty());
         let live = self.live.filter(|_| row.runs);
-        let Some((live, output)) = live.and_then(|l| Some((l, (l.tail)(&lane.step(step.id))?)))
-        else {
+        let output = |live: &Live<'_>| agent.clone().or_else(|| (live.tail)(&lane.step(step.id)));
+        let Some((live, output)) = live.and_then(|l| Some((l, output(&l)?))) else {
+            row.beside = agent.unwrap_or(row.beside);
             return self.rows.push(row);
         };
         let output = sanitize(&output);

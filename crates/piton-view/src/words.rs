@@ -18,6 +18,7 @@ use piton_core::{Event, GateRef, Millis, RunState, Timestamp};
 use piton_engine::Note;
 use piton_engine::world::Hashing;
 
+use crate::agent_words;
 use crate::lane_words;
 use crate::layout::{DIM, Layout};
 use crate::place::Place;
@@ -84,7 +85,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
         other => {
-            let words = replan::event(other);
+            let words = replan::event(other).or_else(|| agent_words::event(other));
             return words.or_else(|| lane_words::event(other, state, place));
         }
     })
@@ -132,7 +133,8 @@ fn started(e: &StepStarted, state: &RunState) -> String {
     let why = again.map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
     let attempt = if e.attempt > 1 { format!(" (attempt {})", e.attempt) } else { String::new() };
     let only = if e.tests_only { ONLY_TESTS } else { "" };
-    format!("{} started{attempt}{why}{only}", e.step)
+    let agent = e.agent.as_ref().map(agent_words::begins).unwrap_or_default();
+    format!("{} started{attempt}{why}{only}{agent}", e.step)
 }
 
 fn finished(at: Timestamp, e: &StepFinished, place: &Place) -> String {
@@ -173,7 +175,9 @@ pub fn why_failed(step: &StepState) -> String {
 /// A budget that is used up, in words.
 pub fn budget(e: &BudgetExhausted) -> String {
     let said = |value| amount(&e.budget, value);
-    format!("budget {} is used up ({} of {})", sanitize(&e.budget), said(e.used), said(e.limit))
+    let (name, place) = (sanitize(&e.budget), sanitize(&e.place));
+    let of = if place.is_empty() { String::new() } else { format!(" of {place}") };
+    format!("budget {name}{of} is used up ({} of {})", said(e.used), said(e.limit))
 }
 
 /// The gates that were rejected, each with who and why.

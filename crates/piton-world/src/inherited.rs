@@ -19,6 +19,11 @@ pub struct Inherited {
 }
 
 impl Inherited {
+    /// The value of a variable.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+
     /// The environment children start from: ours, without what a run above us put there, and without
     /// what names a repository: a hook's would let git in a worktree act on the one of the hook.
     pub(crate) fn for_children(&self) -> Env {

@@ -267,6 +267,18 @@ impl Connection {
         self.ending = true;
     }
 
+    /// Ends one attempt.
+    pub fn end(&mut self, attempt: &Attempt) {
+        self.queue.push(Request::End { key: attempt.to_string() });
+        self.flush();
+    }
+
+    /// Sends `SIGINT` to the program of an attempt.
+    pub fn interrupt(&mut self, attempt: &Attempt) {
+        self.queue.push(Request::Interrupt { key: attempt.to_string() });
+        self.flush();
+    }
+
     /// Lets the driver run wherever there is room: it has much to do, or nothing.
     pub fn let_go(&mut self) {
         self.tether.let_go();
@@ -416,6 +428,13 @@ impl Connection {
             .map_err(failed)?;
         self.scratch = Some(scratch.clone());
         Ok(scratch)
+    }
+
+    /// The folder of an attempt, below that of the driver that started it.
+    pub fn folder_of(&self, attempt: &Attempt) -> Option<PathBuf> {
+        let folders = self.scratch.iter().chain(&self.former);
+        let mut folders = folders.map(|folder| scratch::attempt_folder(folder, attempt));
+        folders.find(|folder| folder.is_dir())
     }
 
     /// What an attempt wrote as facts: in the folder of the driver that started it.

@@ -1,5 +1,6 @@
 //! The real world: keeper, files, git, signals, wired for the driver.
 
+mod agents;
 mod facts;
 mod files;
 mod hashing;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use piton_core::agent::Agent;
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
 use piton_core::hash::Sha;
@@ -34,8 +36,8 @@ use piton_core::state::LaneState;
 use piton_core::{Millis, Plan, RunState, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Plans, Reported, SealError, Views,
-    Workspaces, World,
+    Attached, Attempt, Ended, Happening, Hashing, Judged, Notice, Plans, Reported, SealError,
+    Views, Workspaces, World,
 };
 use piton_engine::{Error, Result};
 use piton_formats::template::Given;
@@ -51,6 +53,11 @@ pub use signals::Signals;
 
 /// Lines at the end of the output that are read for an answer: the last ones may be blank.
 const ANSWER_LINES: usize = 20;
+
+/// Lines at the end of standard error that tell how an agent went.
+const ERROR_LINES: usize = 20;
+/// So many times more lines are read where most are for programs: an agent writes few others.
+const STREAM_FACTOR: usize = 5;
 
 /// How often it is checked whether files are hashed.
 const HASHES_POLL: Duration = Duration::from_millis(20);
@@ -103,6 +110,11 @@ pub struct RealWorld {
     /// Signals that came while something else was waited for.
     came: Vec<i32>,
     hasher: hashing::Hasher,
+    /// The agents whose streams are followed.
+    agents: agents::Agents,
+    inherited: Inherited,
+    /// What became of starts before anything was started.
+    refused: Vec<Happening>,
     /// Worktrees and snapshots, where there is a repository.
     pub workspaces: Option<workspaces::GitWorkspaces>,
     /// The files of the run's protocol, where it keeps some.
@@ -139,6 +151,9 @@ impl RealWorld {
             spent: Vec::new(),
             came: Vec::new(),
             hasher: hashing::Hasher::default(),
+            agents: agents::Agents::default(),
+            inherited: inherited.clone(),
+            refused: Vec::new(),
             workspaces: None,
             views: None,
             plans: None,
@@ -229,6 +244,17 @@ impl RealWorld {
 }
 
 impl RealWorld {
+    /// Does something with the agents, which have to know where they are.
+    fn with_agents<T>(
+        &mut self,
+        act: impl FnOnce(&mut agents::Agents, &agents::Around<'_>) -> T,
+    ) -> T {
+        let inherited = &self.inherited;
+        let variable = |name: &str| inherited.variable(name).map(PathBuf::from);
+        let around = agents::Around { run_dir: &self.run_dir, variable: &variable };
+        act(&mut self.agents, &around)
+    }
+
     /// Asks the protocol of the run about an attempt.
     fn ask<T: Default>(
         &self,
@@ -333,7 +359,15 @@ impl World for RealWorld {
 
     fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String> {
         let log = self.log_of(ended);
-        tail::last_lines(&log, Selection::Both, lines, redactor).unwrap_or_default()
+        let is_stream = self.agents.is_known(&ended.attempt);
+        let read = if is_stream { lines.saturating_mul(STREAM_FACTOR) } else { lines };
+        let mut last = tail::last_lines(&log, Selection::Both, read, redactor).unwrap_or_default();
+        if is_stream {
+            // What the program says to Piton is not for people; what a test printed is.
+            last.retain(|line| !line.starts_with('{'));
+            last.drain(..last.len().saturating_sub(lines));
+        }
+        last
     }
 
     fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
@@ -374,7 +408,51 @@ impl World for RealWorld {
         self.keeper.prepare(&self.root, order);
     }
 
-    fn start(&mut self, orders: Vec<Order>) -> Result<()> {
+    fn follow(&mut self, attempt: &Attempt, agent: &Agent) {
+        self.with_agents(|agents, around| agents.follow(attempt, agent, around));
+    }
+
+    fn judged(&mut self, ended: &Ended) -> Option<Judged> {
+        if self.agents.is_empty() {
+            return None;
+        }
+        let log = self.log_of(ended);
+        // What the program says is redacted where it is recorded.
+        let errors = tail::last_lines(&log, Selection::Stderr, ERROR_LINES, &Redactor::default());
+        let folder = self.keeper.folder_of(&ended.attempt);
+        let is_asked = folder.is_some_and(|folder| agents::stop_file(&folder).exists());
+        let signs = (errors.unwrap_or_default(), is_asked);
+        let clock = (now(), self.utc_offset_secs());
+        self.with_agents(|agents, around| agents.judge(ended, (&signs.0, signs.1), clock, around))
+    }
+
+    fn stop_agent(&mut self, attempt: &Attempt) -> Result<()> {
+        let Some(folder) = self.keeper.folder_of(attempt) else { return Ok(()) };
+        let file = agents::stop_file(&folder);
+        if file.exists() {
+            return Ok(());
+        }
+        std::fs::write(file, "").map_err(failed)?;
+        self.agents.interrupt(attempt);
+        Ok(())
+    }
+
+    fn end(&mut self, attempt: &Attempt) -> Result<()> {
+        self.keeper.end(attempt);
+        Ok(())
+    }
+
+    fn start(&mut self, mut orders: Vec<Order>) -> Result<()> {
+        orders.retain(|order| {
+            let begun = self.with_agents(|agents, around| agents.begin(order, around));
+            let Err(error) = begun else { return true };
+            let (attempt, no_such_program) = (order.attempt.clone(), false);
+            self.refused.push(Happening::NotStarted { attempt, error, no_such_program });
+            false
+        });
+        if orders.is_empty() {
+            return Ok(());
+        }
         if self.keeper.go(&orders) {
             return Ok(());
         }
@@ -386,6 +464,7 @@ impl World for RealWorld {
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
         for attempt in attempts {
             self.running.borrow_mut().remove(&attempt.step);
+            self.with_agents(|agents, around| agents.forget(attempt, around));
             let known = self.outputs.iter().position(|(of, _)| of == attempt);
             let known = known.map(|index| self.outputs.swap_remove(index).1);
             self.spent.extend(known.unwrap_or_else(|| self.keeper.output_of(attempt)));
@@ -452,7 +531,7 @@ impl World for RealWorld {
             let _ = std::fs::remove_file(path);
         }
         let mut timeout = Duration::from_millis(until.since(now()).0);
-        if !self.came.is_empty() {
+        if !self.came.is_empty() || !self.refused.is_empty() {
             timeout = Duration::ZERO;
         }
         signals::poll(self.keeper.fd(), self.signals.as_ref(), timeout).map_err(failed)?;
@@ -460,7 +539,15 @@ impl World for RealWorld {
         if let Some(signals) = &mut self.signals {
             happened.extend(signals.take().into_iter().map(Happening::Signal));
         }
-        happened.extend(self.keeper.receive(&self.running)?);
+        happened.append(&mut self.refused);
+        let received = self.keeper.receive(&self.running)?;
+        if !self.agents.is_empty() {
+            let running = Running::clone(&self.running);
+            let heard = self.with_agents(|agents, around| agents.listen(&running, around));
+            heard.1.iter().for_each(|attempt| self.keeper.interrupt(attempt));
+            happened.extend(heard.0);
+        }
+        happened.extend(received);
         if happened.is_empty() {
             // No short step: nobody hands over to anybody.
             self.keeper.let_go();

@@ -250,6 +250,9 @@ pub struct DiffArgs {
 pub struct ResumeArgs {
     /// The run (default: the newest unfinished one).
     pub run: Option<String>,
+    /// Print what continues the run when the machine starts, and do nothing else.
+    #[arg(long)]
+    pub at_boot: bool,
     /// How the run is driven.
     #[command(flatten)]
     pub drive: DriveArgs,

@@ -190,6 +190,7 @@ pub fn drive(
         redactor,
         merge_rounds: Some(context.settings.lanes.merge_rounds),
         notify: true,
+        brief: None,
     };
     // Other drives are parts of a command that says what came of it.
     let (runs, is_first) = (matches!(leased.drive, Drive::Run(_)), leased.loaded.seq == 0);

@@ -26,6 +26,7 @@ use crate::ui;
 use piton_world::read;
 
 mod again;
+mod agents;
 mod asking;
 
 pub use again::{before_replan, files};
@@ -188,6 +189,7 @@ impl PlanFile {
     fn masked_like(mut self, recorded: &Plan) -> Self {
         let Self { recorded: plan, live, .. } = &mut self;
         mask([&mut plan.title], [&mut live.title], [&mut recorded.title.clone()]);
+        mask(agents::texts(plan), agents::texts(live), agents::texts(&mut recorded.clone()));
         let by = |plan: &mut Plan| plan.replan.as_mut().and_then(|rules| rules.by.take());
         if let (Some(mut new), Some(mut own), Some(mut old)) =
             (by(plan), by(live), by(&mut recorded.clone()))
@@ -327,6 +329,7 @@ pub fn recorded_path(root: &Path, full: &Path) -> String {
 pub fn knowing(redactor: &Redactor, plan: &Plan, names: &Names) -> Redactor {
     let replan = plan.replan.iter().filter_map(|rules| rules.by.as_deref());
     let variables = plan.steps().map(|(_, step)| step).chain(replan).flat_map(|step| &step.env);
+    let variables = variables.chain(plan.agents.values().flat_map(|agent| &agent.env));
     redactor.clone().and(variables.map(|(name, value)| (name.as_str(), value.as_str())), names)
 }
 
@@ -370,6 +373,7 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
             *text = redactor.redact(text).into_owned();
         }
     }
+    agents::texts(&mut plan).for_each(|text| *text = redactor.redact(text).into_owned());
     plan
 }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Broken;
 use super::api::{Answer, Script};
 use super::attempt::{self, Ending};
+use super::runs;
 use super::stage::{PROMPT, SESSION, Stage, ensure, judged};
 
 /// A case.
@@ -36,21 +37,28 @@ pub(super) const CASES: &[Case] = &[
     Case { name: "denied", only: &["claude"], play: denied },
     Case { name: "unrestricted", only: &[], play: unrestricted },
     Case { name: "stopped", only: &[], play: stopped },
+    Case { name: "run", only: &[], play: runs::edits },
+    Case { name: "run-driver", only: &[], play: runs::driver_killed },
+    Case { name: "run-killed", only: &[], play: runs::all_killed },
+    Case { name: "run-limit", only: &[], play: runs::limit },
+    Case { name: "run-test", only: &[], play: runs::failing_test },
+    Case { name: "run-budget", only: &[], play: runs::budget },
+    Case { name: "run-handoff", only: &[], play: runs::handoff },
 ];
 
 /// The tokens of two requests, as [`Answer`] counts them.
 const TWO_REQUESTS: u64 = 2 * 11_230;
 
 /// What the agent writes.
-const DONE: &str = "quartz";
+pub(super) const DONE: &str = "quartz";
 
 /// Writes the file and ends the turn.
-fn writes(stage: &Stage<'_>) -> Script {
+pub(super) fn writes(stage: &Stage<'_>) -> Script {
     let write = (stage.subject.write)(&stage.file("done.txt"), DONE);
     Script::new([write, Answer::text("It is written.")])
 }
 
-fn is_written(stage: &Stage<'_>) -> Result<(), Broken> {
+pub(super) fn is_written(stage: &Stage<'_>) -> Result<(), Broken> {
     let found = fs::read_to_string(stage.file("done.txt")).unwrap_or_default();
     ensure(found == DONE, || format!("done.txt holds {found:?}"))
 }
@@ -125,11 +133,10 @@ fn cut(stage: &mut Stage<'_>) -> Result<String, Broken> {
     Ok(format!("{} requests", stage.api.asked().len()))
 }
 
-/// An account at its limit: the verdict has the time at which that ends, where the program says it.
-fn limit(stage: &mut Stage<'_>) -> Result<String, Broken> {
-    let reset = attempt::now().0 / 1000 + 3600;
+/// The answer of an account at its limit, which ends at a time in seconds.
+pub(super) fn limited(stage: &mut Stage<'_>, reset: i64) -> Answer {
     let time = reset.to_string();
-    let answer = match stage.subject.id {
+    match stage.subject.id {
         "claude" => {
             // Limits with a time are those of a subscription.
             stage.env("ANTHROPIC_API_KEY", None);
@@ -164,7 +171,13 @@ fn limit(stage: &mut Stage<'_>) -> Result<String, Broken> {
         }
         _ => Answer::error(429, "rate_limit_exceeded", "Rate limit reached for requests.")
             .header("retry-after-ms", "10"),
-    };
+    }
+}
+
+/// An account at its limit: the verdict has the time at which that ends, where the program says it.
+fn limit(stage: &mut Stage<'_>) -> Result<String, Broken> {
+    let reset = attempt::now().0 / 1000 + 3600;
+    let answer = limited(stage, reset);
     stage.api.follow(Script::new([answer]));
     let attempt = stage.start(Ending::Itself)?;
     let says_time = ["claude", "codex"].contains(&stage.subject.id);

@@ -7,15 +7,18 @@
 mod api;
 mod attempt;
 mod cases;
+mod drive;
 mod install;
 mod namespace;
+mod runs;
 mod stage;
 mod subject;
 
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Failure, Result};
+use crate::{Failure, Result, shell};
 use cases::{CASES, Case};
 use install::Cache;
 use stage::Stage;
@@ -36,6 +39,9 @@ pub(crate) struct AgentsArgs {
     /// Keep the folder of a case that failed
     #[arg(long)]
     keep: bool,
+    /// The program to test instead of a fresh build
+    #[arg(long, value_name = "PROGRAM")]
+    piton: Option<PathBuf>,
     #[arg(long, hide = true)]
     inside_namespaces: bool,
 }
@@ -114,7 +120,10 @@ fn outside(args: &AgentsArgs) -> Result<()> {
             eprintln!("{} is skipped: {why}", subject.id);
         }
     }
-    let words: Vec<String> = std::env::args().skip(2).collect();
+    let mut words: Vec<String> = std::env::args().skip(2).collect();
+    if args.piton.is_none() {
+        words.extend(["--piton".to_owned(), shell::piton(None)?.display().to_string()]);
+    }
     let mut command = match namespace::again(&words) {
         Ok(command) => command,
         Err(Broken(why)) => {
@@ -164,7 +173,8 @@ fn one(args: &AgentsArgs, case: &Case, subject: &Subject, cache: &Cache) -> Outc
     if !cache.has(subject) {
         return Outcome::Skipped(format!("{} is not installed", subject.id));
     }
-    let mut stage = match Stage::new(subject, cache) {
+    let piton = args.piton.as_deref().unwrap_or(Path::new("piton"));
+    let mut stage = match Stage::new(subject, cache, piton) {
         Ok(stage) => stage,
         Err(Broken(why)) => return Outcome::Failed(why),
     };

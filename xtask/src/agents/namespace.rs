@@ -1,6 +1,7 @@
 //! Namespaces for the checks: a network that has only loopback, so that no program reaches its vendor,
 //! and process ids of their own, so that nothing lives on when the checks end.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::Broken;
@@ -27,7 +28,13 @@ fn words() -> Result<Vec<&'static str>, Broken> {
 /// The command that runs us again inside, with these words.
 pub(super) fn again(args: &[String]) -> Result<Command, Broken> {
     let mut command = Command::new("unshare");
-    command.args(words()?).arg(std::env::current_exe()?);
+    // A build may replace our file meanwhile: the system then names it as deleted.
+    let own = std::env::current_exe()?;
+    let own = own
+        .to_str()
+        .and_then(|path| path.strip_suffix(" (deleted)"))
+        .map_or_else(|| own.clone(), PathBuf::from);
+    command.args(words()?).arg(own);
     command.arg("agents").arg(INSIDE).args(args).stdin(Stdio::null());
     Ok(command)
 }

@@ -1,7 +1,7 @@
 //! Where a case plays: a fresh home and project, an API with its script, and the adapter of a program.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piton_agents::{Ask, Halt, Invocation, Program, Stop, StopPlace, Verdict};
 use tempfile::TempDir;
@@ -28,6 +28,8 @@ pub(super) struct Stage<'a> {
     pub(super) ask: Ask<'a>,
     /// Where its processes run.
     pub(super) place: Place,
+    /// Piton itself.
+    pub(super) piton: PathBuf,
     program: &'static dyn Program,
     /// What stops the program between operations, once it is laid down.
     stop: Stop,
@@ -36,7 +38,7 @@ pub(super) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     /// Makes one.
-    pub(super) fn new(subject: &'a Subject, cache: &Cache) -> Result<Self, Broken> {
+    pub(super) fn new(subject: &'a Subject, cache: &Cache, piton: &Path) -> Result<Self, Broken> {
         let program = piton_agents::find(subject.id).ok_or("there is no adapter")?;
         let folder = tempfile::Builder::new().prefix("piton-agents-").tempdir()?;
         let base = folder.path().canonicalize()?;
@@ -48,7 +50,8 @@ impl<'a> Stage<'a> {
         fs::create_dir_all(&work)?;
         let ask = Ask { session: SESSION, model: Some(subject.model), ..Ask::default() };
         let place = Place { work, home, env };
-        Ok(Self { subject, api, ask, place, program, stop: Stop::default(), folder })
+        let (stop, piton) = (Stop::default(), piton.to_owned());
+        Ok(Self { subject, api, ask, place, piton, program, stop, folder })
     }
 
     /// A file of the project.

@@ -138,6 +138,7 @@ impl Driven {
             before: None,
             tests_only: false,
             secrets: Vec::new(),
+            agent: None,
         })
     }
 

@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     (
         "piton-world",
         &[
+            "piton-agents",
             "piton-core",
             "piton-engine",
             "piton-formats",

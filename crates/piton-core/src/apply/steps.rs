@@ -1,6 +1,7 @@
 //! How the end of an attempt changes its step: counters, failures for the next attempt to read, what
 //! it made.
 
+use super::agents;
 use crate::event::{
     Class, FileHash, Next, Outcome, OutputsAccepted, SpecAccepted, StepFinished, StepImported,
     StepProven,
@@ -24,12 +25,14 @@ pub(super) fn grant(step: &mut StepState) {
     step.clusters.clear();
     step.scope_from = None;
     step.tests_failed = 0;
+    if let Some(agent) = &mut step.agent {
+        agent.handoffs = 0;
+    }
 }
 
 /// What the end of an attempt means for its step, and what it used.
 pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
-    state.used.tokens = state.used.tokens.saturating_add(event.facts.tokens);
-    state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
+    agents::finished(state, at, (&event.step, event.attempt), &event.facts);
     state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
     let number = state.events;
     if event.outcome != Outcome::Succeeded {

@@ -50,6 +50,7 @@ impl Driver<'_> {
                 return Ok(true);
             }
         };
+        let agent = if tests_only { None } else { self.begins(attempt) };
         self.tallies.begun.insert(attempt.step.clone());
         self.record(Event::StepStarted(StepStarted {
             step: attempt.step.clone(),
@@ -59,6 +60,7 @@ impl Driver<'_> {
             before,
             tests_only,
             secrets: self.options.redactor.names().iter().cloned().collect(),
+            agent,
         }))?;
         match unreadable.map(|why| format!("an input can't be read: {why}")) {
             Some(why) => self.not_started(attempt, &why),

@@ -9,12 +9,13 @@ use piton_core::event::{
 use piton_core::failure::{self, Classified, LINES_PASSED_ON, LINES_READ, Remains};
 use piton_core::lane::Role;
 use piton_core::plan::{Step, Work};
-use piton_core::replan::{self, EXIT_REPLAN};
+use piton_core::replan;
 use piton_core::state::{Progress, StepState};
 use piton_core::text::first_few;
 use piton_core::{GateRef, Millis, shell};
 
 use super::Driver;
+use super::exits::{asks_for_replan, how, was_killed};
 use super::left::Unsealed;
 use super::replan::is_replan;
 use super::tallies::exceeds;
@@ -22,16 +23,12 @@ use crate::error::Result;
 use crate::order::of_lane;
 use crate::world::{Attempt, Cause, Ended};
 
-/// `SIGKILL`: sent by nobody's program on purpose, but by people, the kernel and falling machines.
-const SIGKILL: i32 = 9;
 /// Longest note of a step that is kept; cut here, because half a secret is not recognized.
 const NOTE_CHARS_MAX: usize = 2000;
 /// Most files that are named which a step changed and may not.
 const CHANGED_NAMED_MAX: usize = 5;
 /// Most files outside of a step's scope that are recorded: enough to see where it went.
 const DRIFTED_KEPT_MAX: usize = 20;
-/// How a shell reports that its child was killed.
-const EXIT_KILLED: i32 = 137;
 
 /// Why an attempt ended that this driver did not end: by word of an earlier driver, or with its keeper,
 /// as when a machine shuts down.
@@ -77,16 +74,18 @@ impl Driver<'_> {
             self.warn(format!("{}: {}", ended.attempt.step, self.redact(&problem)));
         }
         let mut artifacts = Vec::new();
+        let by_agent = self.agent_outcome(&step, ended)?;
         let begun_as = self.state.step(&ended.attempt.step).and_then(|s| s.definition.clone());
-        let outcome = match ended.cause {
+        let outcome = match (by_agent, ended.cause) {
             // It began under an earlier plan: its result is not evidence for the step as it is now.
-            Cause::Exited if begun_as != Some(step.definition()) => Outcome::Interrupted {
+            (_, Cause::Exited) if begun_as != Some(step.definition()) => Outcome::Interrupted {
                 why: "its definition in the plan changed since it began".to_owned(),
             },
-            Cause::Exited if ended.code == Some(0) && hashes => Outcome::Interrupted {
+            (Some(outcome), _) => outcome,
+            (_, Cause::Exited) if ended.code == Some(0) && hashes => Outcome::Interrupted {
                 why: "the run ended before its artifacts were hashed".to_owned(),
             },
-            Cause::Exited if ended.code == Some(0) => {
+            (_, Cause::Exited) if ended.code == Some(0) => {
                 match self.seal(ended, &step, reported.artifacts) {
                     Ok(sealed) => {
                         artifacts = sealed;
@@ -101,21 +100,21 @@ impl Driver<'_> {
                     Err(Unsealed::Unread(why)) => Outcome::Interrupted { why: self.redact(&why) },
                 }
             }
-            Cause::Exited if was_killed(ended) => {
+            (_, Cause::Exited) if was_killed(ended) => {
                 self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
             }
-            Cause::Exited if self.ended_with_driver(ended) => Outcome::Interrupted {
+            (_, Cause::Exited) if self.ended_with_driver(ended) => Outcome::Interrupted {
                 why: "a signal asked it to end, as it did its driver".to_owned(),
             },
-            Cause::Exited if asks_for_replan(&step, ended) => {
+            (_, Cause::Exited) if asks_for_replan(&step, ended) => {
                 self.failed(&step, ended, Class::Replan, "it asks for a replan")
             }
-            Cause::Exited => {
+            (_, Cause::Exited) => {
                 let in_test = ended.part > 0 || matches!(step.work, Work::Tests(_));
                 let what = if in_test { "the test failed: " } else { "" };
                 self.failed(&step, ended, Class::Command, &format!("{what}{}", how(ended)))
             }
-            Cause::Timeout => {
+            (_, Cause::Timeout) => {
                 // A step without a timeout of its own has that of the plan's budget.
                 let limit = if step.timeout == self.plan.budgets.step_time {
                     "the budget `step_time`"
@@ -125,15 +124,15 @@ impl Driver<'_> {
                 let error = format!("it took longer than {limit} of {}", step.timeout);
                 self.failed(&step, ended, Class::Timeout, &error)
             }
-            Cause::IdleTimeout => {
+            (_, Cause::IdleTimeout) => {
                 let limit = step.idle_timeout.unwrap_or(Millis(0));
                 self.failed(&step, ended, Class::Timeout, &format!("it was silent for {limit}"))
             }
-            Cause::NotStarted => {
+            (_, Cause::NotStarted) => {
                 let error = ended.error.clone().unwrap_or_else(|| "it could not be started".into());
                 self.failed(&step, ended, Class::Input, &error)
             }
-            Cause::Ended => {
+            (_, Cause::Ended) => {
                 Outcome::Interrupted { why: self.stop.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
             }
         };
@@ -142,7 +141,7 @@ impl Driver<'_> {
             let redactor = &self.options.redactor;
             reported.facts.notes = self.world.tail(ended, LINES_PASSED_ON, redactor);
         }
-        let facts = self.redacted(reported.facts);
+        let facts = self.counted(&ended.attempt, self.redacted(reported.facts));
         let tried = self.tried(&step, &ended.attempt, reported.trying);
         let inputs = match outcome {
             Outcome::Succeeded => self.changed_inputs(&step, ended),
@@ -196,7 +195,7 @@ impl Driver<'_> {
 
     /// Why nothing that an attempt said is copied: this driver does not know a secret that it can have
     /// known, and could not take it out.
-    fn withheld(&self, attempt: &Attempt) -> Option<String> {
+    pub(super) fn withheld(&self, attempt: &Attempt) -> Option<String> {
         let known = self.options.redactor.names();
         let state = self.state.step(&attempt.step)?;
         let names = state.secrets.iter().filter(|name| !known.contains(*name));
@@ -253,13 +252,13 @@ impl Driver<'_> {
         self.finish(attempt, outcome, Remainder { inputs, ..Remainder::default() })
     }
 
-    fn is_running(&self, attempt: &Attempt) -> bool {
+    pub(super) fn is_running(&self, attempt: &Attempt) -> bool {
         let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
         self.state.step(&attempt.step).is_some_and(|s| running(s) && s.attempts == attempt.number)
     }
 
     /// An interruption, unless this driver saw too many of this step: every loop ends.
-    fn interrupted(&mut self, attempt: &Attempt, why: String) -> Outcome {
+    pub(super) fn interrupted(&mut self, attempt: &Attempt, why: String) -> Outcome {
         let most = self.plan.budgets.restarts;
         if exceeds(&mut self.tallies.restarts, &attempt.step, most) {
             let error = format!("{why}; the budget restarts is used up ({most})");
@@ -287,6 +286,17 @@ impl Driver<'_> {
         if step.role == Role::PullRequest && classified.class == Class::Command {
             classified.class = Class::PullRequest;
         }
+        self.failed_as(step, ended, classified, (error, lines))
+    }
+
+    /// The outcome of an attempt whose failure is classified, with the lines that tell of it.
+    pub(super) fn failed_as(
+        &mut self,
+        step: &Step,
+        ended: &Ended,
+        classified: Classified,
+        (error, lines): (&str, Vec<String>),
+    ) -> Outcome {
         let step = Step { retries: self.retries_left(&ended.attempt, step), ..step.clone() };
         let next = self.state.step(&ended.attempt.step).map_or(Next::Fail, |state| {
             if step.role == Role::Tests && matches!(classified.class, Class::Test | Class::Timeout)
@@ -478,23 +488,4 @@ struct Remainder<'a> {
     inputs: Option<Vec<FileHash>>,
     facts: Facts,
     tried: Option<String>,
-}
-
-/// Whether the work of a step ended with the exit code that asks for a replan.
-fn asks_for_replan(step: &Step, ended: &Ended) -> bool {
-    let works = ended.part == 0 && !matches!(step.work, Work::Tests(_));
-    works && step.role != Role::PullRequest && ended.code == Some(EXIT_REPLAN)
-}
-
-pub(super) fn was_killed(ended: &Ended) -> bool {
-    ended.signal == Some(SIGKILL) || ended.code == Some(EXIT_KILLED)
-}
-
-pub(super) fn how(ended: &Ended) -> String {
-    match (ended.code, ended.signal) {
-        (Some(127), _) => "exit code 127 (command not found)".to_owned(),
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("ended by signal {signal}"),
-        (None, None) => "it ended in a way the system did not tell".to_owned(),
-    }
 }

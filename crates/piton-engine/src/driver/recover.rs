@@ -16,6 +16,7 @@ impl Driver<'_> {
         let running = self.state.running().into_iter();
         let running = running.map(|(step, number)| Attempt { step, number });
         let in_flight: Vec<_> = running.chain(self.replan_process()).collect();
+        self.follow_agents(&in_flight);
         let attached = self.world.attach(self.run.epoch, &self.state.mark, &in_flight)?;
         if !attached.strays.is_empty() {
             self.observer.note(&Note::StraysEnded { names: attached.strays });

@@ -22,7 +22,7 @@ use piton_formats::plan_diff::by_phase;
 use piton_formats::template::Given;
 
 use super::tallies::exceeds;
-use super::{Driver, outcome};
+use super::{Driver, exits, outcome};
 use crate::error::{Error, Result};
 use crate::order;
 use crate::world::{Attempt, Cause, Ended, PlanRead, Plans, Version};
@@ -136,7 +136,7 @@ impl Driver<'_> {
         let limit = self.plan.replan_rules().by.as_ref().map(|s| (s.timeout, s.idle_timeout));
         let error = match ended.cause {
             Cause::Exited if ended.code == Some(0) => return self.judge_replan(ended),
-            Cause::Exited if outcome::was_killed(ended) => {
+            Cause::Exited if exits::was_killed(ended) => {
                 return self.replan_lost("it was killed from outside (SIGKILL)");
             }
             Cause::Exited if self.ended_with_driver(ended) => {
@@ -146,7 +146,7 @@ impl Driver<'_> {
                 let why = self.stop.ending.unwrap_or(outcome::ENDED_UNSEEN);
                 return self.replan_cut_short(why);
             }
-            Cause::Exited => outcome::how(ended),
+            Cause::Exited => exits::how(ended),
             Cause::Timeout => {
                 format!("it took longer than {}", limit.map(|l| l.0).unwrap_or_default())
             }

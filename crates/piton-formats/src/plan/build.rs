@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use piton_core::Millis;
 use piton_core::Plan;
+use piton_core::agent::Prices;
 use piton_core::lane::{LaneRules, Role, TaskWorktrees};
 use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
 
@@ -30,6 +31,10 @@ pub(super) struct Draft {
     plan: Plan,
     /// Its phases.
     pub(super) phases: Vec<PhaseDraft>,
+    /// The agents there are.
+    agents: BTreeMap<String, Agent>,
+    /// What tokens cost.
+    prices: BTreeMap<String, Prices>,
 }
 
 /// A phase with its places.
@@ -67,7 +72,8 @@ impl Draft {
             lanes: draft.lanes.into_iter().map(|lane| lane.lane).collect(),
             ..draft.phase
         });
-        Plan { phases: phases.collect(), ..self.plan }
+        let plan = Plan { phases: phases.collect(), ..self.plan };
+        Plan { agents: settings::agents::used(&plan, &self.agents, &self.prices), ..plan }
     }
 }
 
@@ -95,7 +101,8 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
     let on_failure = settings::read_on_failure(root, sink).unwrap_or(settings.on_failure);
     let on_change = settings::read_on_change(root, sink).unwrap_or_default();
     let budgets = settings::read_budgets(root, &settings.budgets, sink);
-    let mut agents = settings.agents.clone();
+    let mut agents = settings::agents::built_in();
+    agents.extend(settings.agents.clone());
     agents.extend(settings::read_agents(root, has_spec, sink));
     let mut builder = Builder {
         input,
@@ -125,8 +132,11 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         record: None,
         task_worktrees: TaskWorktrees::Off,
         replan,
+        agents: BTreeMap::new(),
     };
-    Draft { plan, phases }
+    builder.check_fallbacks(root);
+    let agents = builder.agents;
+    Draft { plan, phases, agents, prices: settings.prices.clone() }
 }
 
 fn file_stem(file: &str) -> String {

@@ -7,6 +7,7 @@ use piton_core::plan::{ReplanRules, Step, Work};
 
 use super::build::{Builder, bare_step};
 use crate::diagnostic::{code, quoted};
+use crate::settings::agents::named;
 use crate::settings::{Agent, Defaults, Replan};
 use crate::toml_reader::Node;
 
@@ -85,8 +86,8 @@ fn work(
     }
     let usual = defaults.agent.as_ref().filter(|_| said.prompt.is_some());
     let Some(name) = said.agent.as_ref().or(usual) else { return Ok(None) };
-    let Some(agent) = agents.get(name) else { return Err(name.clone()) };
+    let Some(agent) = named(agents, name) else { return Err(name.clone()) };
     let prompt = said.prompt.clone().unwrap_or_else(|| PROMPT.to_owned());
-    let (agent, command) = (name.clone(), agent.command.clone());
+    let (agent, command) = (name.clone(), agent.command);
     Ok(Some(Work::Prompt { agent, command, prompt }))
 }

@@ -15,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Severity, render};
 use crate::settings::{Agent, Settings, read_settings};
 
 fn settings() -> Settings {
-    let agent = Agent { command: Command::Args(vec!["claude".to_owned()]) };
+    let agent = Agent::of_command("claude", Command::Args(vec!["claude".to_owned()]));
     Settings { agents: BTreeMap::from([("claude".to_owned(), agent)]), ..Settings::default() }
 }
 
@@ -258,7 +258,7 @@ const REFUSED: &[Row] = &[
     ("[[phase]]\nid = \"x\"\nrun = \"t\"\nenv = { PITON_RUN_ID = \"x\" }", "bad-env", 7, 9, "PITON_RUN_ID", "reserved", "do not start with PITON_"),
     ("[[phase]]\nid = \"x\"\nrun = \"t\"\nenv = { \"A=B\" = \"x\" }", "bad-env", 7, 10, "A=B", "`=`", "letters"),
     ("[[phase]]\nid = \"x\"\nprompt = \"p\"\nagent = \"cloude\"", "unknown-agent", 7, 10, "cloude", "unknown agent `cloude`", "`claude`"),
-    ("[[phase]]\nid = \"x\"\nprompt = \"p\"\nagent = \"gemini\"", "unknown-agent", 7, 10, "gemini", "unknown agent", "[agents.gemini]"),
+    ("[[phase]]\nid = \"x\"\nprompt = \"p\"\nagent = \"nobody\"", "unknown-agent", 7, 10, "nobody", "unknown agent", "[agents.nobody]"),
     ("[[phase]]\nid = \"x\"\nprompt = \"p\"", "unknown-agent", 6, 1, "prompt", "no agent", "[defaults]"),
     ("[agents.x]\nkind = \"command\"", "missing-value", 4, 9, "x", "has no `command`", "command ="),
     ("[agents.x]\nkind = \"api\"\ncommand = \"x\"", "bad-value", 5, 9, "api", "is not a valid", "kind = \"command\""),

@@ -105,7 +105,7 @@ impl Builder<'_, '_> {
     ) -> Option<(String, Command)> {
         let span = node.key_span(work).unwrap_or(node.span.clone());
         let Some(name) = &defaults.agent else {
-            let hint = "add `agent = \"NAME\"` to the step or to [defaults], and define [agents.NAME] with a `command`";
+            let hint = "add `agent = \"NAME\"` to the step or to [defaults], such as \"claude\"";
             self.sink.error(code::UNKNOWN_AGENT, &span, "a prompt has no agent", hint);
             return None;
         };
@@ -118,6 +118,19 @@ impl Builder<'_, '_> {
             self.sink.error(code::UNKNOWN_AGENT, &span, message, hint);
         }
         None
+    }
+
+    /// Reports agents that would take the place of another, and are not defined.
+    pub(super) fn check_fallbacks(&mut self, root: &Node<'_, '_>) {
+        let span = root.key_span("agents").unwrap_or(0..0);
+        let all = self.agents.values().flat_map(|agent| &agent.rules.fallback);
+        let unknown: Vec<String> =
+            all.filter(|name| !self.agents.contains_key(*name)).cloned().collect();
+        for name in unknown {
+            let hint = self.agent_hint(&name);
+            let message = format!("the agent {} in `fallback` is not defined", quoted(&name));
+            self.sink.error(code::UNKNOWN_AGENT, &span, message, hint);
+        }
     }
 
     pub(super) fn agent_hint(&self, name: &str) -> String {

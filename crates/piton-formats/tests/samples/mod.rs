@@ -3,6 +3,7 @@
 //! The events are runs that can be loaded: each may follow those before it. Every tag stands here at
 //! least once with all its fields filled.
 
+mod agents;
 mod plan;
 mod replans;
 pub mod runs;
@@ -75,6 +76,7 @@ fn started(path: &str, attempt: u32) -> Event {
         before: Some(snapshot("before")),
         tests_only: true,
         secrets: texts(&["TOKEN"]),
+        agent: Some(agents::begun()),
     })
 }
 
@@ -480,9 +482,13 @@ fn story() -> Vec<Event> {
             act: Some(4),
         }),
     ]);
+    story.extend(agents::story(7));
     story.extend(replans::story(&plan));
     story.extend([
-        Event::BudgetExhausted(BudgetExhausted { budget: text("tokens"), used: 9, limit: 8 }),
+        Event::BudgetExhausted(BudgetExhausted {
+            place: text("P1"),
+            ..BudgetExhausted::of_run("phase_tokens", 9, 8)
+        }),
         left(Verdict::Budget),
         aborted(true),
     ]);

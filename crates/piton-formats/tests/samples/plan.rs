@@ -99,6 +99,7 @@ pub fn plan() -> Plan {
         record: Some(text("specs/1/.pipeline-state.md")),
         task_worktrees: TaskWorktrees::Auto,
         replan: Some(replans::rules(planned("replan", Role::Work, run()))),
+        agents: super::agents::all(),
     }
 }
 

@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 
 use crate::os::{self, Pid, Process};
 use crate::processes::{Table, is_named};
@@ -44,6 +44,16 @@ impl Hold {
         }
         if begun {
             self.advance_endings(now);
+        }
+    }
+
+    /// Sends SIGINT to the program of an attempt. Its process id is no other's: we have not reaped it.
+    pub(super) fn interrupt(&self, key: &str) {
+        let attempt = self.attempts.iter().find(|attempt| attempt.spec.key == *key);
+        let pid = attempt.and_then(|attempt| attempt.pid).and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // One that has ended meanwhile needs no signal.
+            let _ = kill_process(pid, Signal::INT);
         }
     }
 

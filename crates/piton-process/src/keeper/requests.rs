@@ -125,6 +125,7 @@ impl Hold {
             Request::Go { key } => self.go(&key),
             Request::Ack { key } => self.acknowledge(key),
             Request::End { key } => self.end(&[(key, Cause::Ended)], Instant::now()),
+            Request::Interrupt { key } => self.interrupt(&key),
             Request::EndAll => self.end_steps(),
             Request::Probe { key } => {
                 let state = self.state(&key);

@@ -27,7 +27,7 @@ const STATE_FILES: [&str; 3] = ["pipeline-state.md", "reports/pipeline-state.md"
 pub(super) const HIDDEN_STATE: &str = ".pipeline-state.md";
 /// What to do where no agent is named.
 pub(super) const NAME_AGENT: &str =
-    "name the agent in piton.toml: [pipeline] agent = \"NAME\", and [agents.NAME] with its command";
+    "name the agent in piton.toml: [pipeline] agent = \"NAME\", such as \"claude\"";
 /// What a checkpoint is called that a stage does not have.
 const NO_CHECKPOINT: &str = "none";
 /// Keys of a stage that are not keys of a step.

@@ -7,6 +7,7 @@ use piton_engine::order::Order;
 use piton_process::Keeper;
 use piton_process::protocol::{NewFile, Part, Request, Start};
 
+use super::super::agents::{self, Called};
 use super::super::{failed, lane_logs, prompt_file, scratch};
 use super::{Connection, taken_or_failed};
 
@@ -64,13 +65,23 @@ impl Connection {
 
     fn start_of(&self, root: &Path, scratch: &Path, order: &Order) -> Start {
         let (stdout, stderr) = lane_logs(&self.dir, &order.attempt.step);
+        let folder = scratch::attempt_folder(scratch, &order.attempt);
+        let home = self.inherited.variable("HOME").map(PathBuf::from);
+        let called = order.agent.as_ref();
+        let called = called.and_then(|agent| agents::call(agent, root, &folder, home.as_deref()));
         let mut env = order.env.clone();
         let mut files = Vec::new();
+        let mut commands = order.commands.clone();
+        if let Some(Called { argv, env: own, files: laid }) = called {
+            // The step's own variables win.
+            env = own.into_iter().chain(env).collect();
+            files.extend(laid.into_iter().map(|(path, content)| NewFile { path, content }));
+            commands.first_mut().into_iter().for_each(|first| first.clone_from(&argv));
+        }
         let mut file = |name: &str, path: PathBuf, content: Option<String>| {
             env.push((name.to_owned(), path.to_string_lossy().into_owned()));
             files.extend(content.map(|content| NewFile { path, content }));
         };
-        let folder = scratch::attempt_folder(scratch, &order.attempt);
         file("PITON_OUTPUT", scratch::output_file(scratch, &order.attempt), None);
         let failures = match &order.failure_context {
             Some(_) => folder.join("failures.json"),
@@ -83,10 +94,10 @@ impl Connection {
         if let Some(content) = order.kept_prompt.clone() {
             files.push(NewFile { path: prompt_file(&self.dir, &order.attempt), content });
         }
-        let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
-            argv: argv.clone(),
-            stdin: order.prompt.clone().filter(|_| index == 0),
-        });
+        let parts = commands
+            .into_iter()
+            .enumerate()
+            .map(|(index, argv)| Part { argv, stdin: order.prompt.clone().filter(|_| index == 0) });
         Start {
             key: order.attempt.to_string(),
             parts: parts.collect(),

@@ -106,7 +106,7 @@ impl Scratch {
         ui::say_as_is(&format!("   $ piton resume {run_id}"));
         let here = Context::new(context.table, &self.dir, (false, true), false)?;
         let drive = DriveArgs { no_next: !self.keep, ..DriveArgs::default() };
-        resume::run(&here, ResumeArgs { run: Some(run_id.to_owned()), drive })
+        resume::run(&here, ResumeArgs { at_boot: false, run: Some(run_id.to_owned()), drive })
     }
 
     fn lines(&self) -> Vec<String> {

@@ -396,7 +396,7 @@ pub fn report_and_resume(
         ui::data(&one.answer);
     }
     let run = Some(run_id.to_owned());
-    super::resume::run(context, ResumeArgs { run, drive: DriveArgs::default() })
+    super::resume::run(context, ResumeArgs { at_boot: false, run, drive: DriveArgs::default() })
 }
 
 /// Tells what came of the requests, and the next command where nobody drives the run.

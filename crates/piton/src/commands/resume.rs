@@ -16,6 +16,7 @@ use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 use piton_protocols::files::Occasion;
 use piton_protocols::protocol::{Effect, Finding};
 use piton_view::answers::{Answer, Complete};
+use piton_view::at_boot::AtBoot;
 use piton_world::read::protocol_file;
 
 use self::report::report;
@@ -24,6 +25,7 @@ use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::drive::{self, ticks};
+use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{PlanFile, before_replan};
 use crate::ui;
@@ -36,7 +38,7 @@ const RUNNING: &str = "is still running";
 pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     drive::split_lane(&mut args.drive)?;
     super::detach::leave_terminal();
-    let dry = args.drive.dry_run;
+    let dry = args.drive.dry_run || args.at_boot;
     // Nothing to continue with is no reason to make a ledger.
     let mut store = if dry { context.read_store()? } else { super::request::open(context)? };
     let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
@@ -61,6 +63,12 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
         let plan = context.plan_argument(&loaded.state.plan_path);
         return Err(CommandError::usage("run-over", message)
             .hint(remedy![Words "start a new run with ", Piton "run {plan} --fresh"]));
+    }
+    if args.at_boot {
+        let program = environment().inherited.own_program();
+        let boot = AtBoot::new(&loaded.row.run_id, &context.project.root, &program);
+        ui::show(context.json, &boot, || boot.text());
+        return Ok(());
     }
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);

@@ -64,7 +64,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
                 .hint(remedy![Piton "run PLAN --rollback"])
                 .hint(remedy![Piton "rollback", Words " rolls back the newest run"]));
         }
-        return resume::run(context, ResumeArgs { run: None, drive: args.drive });
+        return resume::run(context, ResumeArgs { at_boot: false, run: None, drive: args.drive });
     };
     let tasks = args.task_worktrees.map(TaskWorktrees::from);
     // What a document leaves open was asked when the run began, and is not asked only to look.
@@ -91,7 +91,10 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         return super::rollback::run(context, &rollback_args(run, args));
     }
     if let (true, Some(run)) = (args.resume, args.run_id.clone()) {
-        return resume::run(context, ResumeArgs { run: Some(run), drive: args.drive });
+        return resume::run(
+            context,
+            ResumeArgs { at_boot: false, run: Some(run), drive: args.drive },
+        );
     }
     let newest = runs.iter().map(|r| r.run).max();
     let mut aside = None;
@@ -100,7 +103,10 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         Some(row) if !args.fresh && (args.run_id.is_none() || unfinished(&row)) => {
             if wants_resume(context, &mut store, &args, &row, &plan)? {
                 let drive = args.drive;
-                return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
+                return resume::run(
+                    context,
+                    ResumeArgs { at_boot: false, run: Some(row.run_id), drive },
+                );
             }
             aside = Some(row).filter(unfinished);
         }
@@ -270,7 +276,7 @@ fn start(
     if !known.events.is_empty() {
         let events: Vec<Event> = std::iter::once(event).chain(known.events).collect();
         existing::record(store, &row, &lease, &events, true)?;
-        let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
+        let again = ResumeArgs { at_boot: false, run: Some(row.run_id), drive: args.drive.clone() };
         return resume::run(context, again);
     }
     let state = RunState::default();
@@ -293,7 +299,7 @@ fn start(
     let leased = first_drive(context, plan.clone(), event, loaded, &lease, &args.drive)?;
     let ending = drive::drive(context, store, leased, &args.drive)?;
     if super::questions::questions(context, store, &row.run_id, &ending)? {
-        let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
+        let again = ResumeArgs { at_boot: false, run: Some(row.run_id), drive: args.drive.clone() };
         return resume::run(context, again);
     }
     drive::exit(ending.verdict, ending.signal)

@@ -4,6 +4,9 @@
 //! prove the lane instead of the task as long as the code they test does not exist. What the document
 //! does not decide (open gates, other phases, partly parallel-safe lanes) is returned for a person.
 
+use std::collections::BTreeMap;
+
+use piton_core::agent::Prices;
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees};
@@ -17,7 +20,7 @@ use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::plan::build::bare_step;
 use piton_formats::plan::implicit::{self, RESERVED};
 use piton_formats::plan::{LANES_MAX, STEPS_MAX};
-use piton_formats::settings::{PullRequest, Settings};
+use piton_formats::settings::{Agent, PullRequest, Settings, agents};
 use piton_formats::sink::Sink;
 use piton_formats::template::escape;
 
@@ -42,6 +45,8 @@ pub struct PlanDefaults {
     pub on_failure: OnFailure,
     /// Limits of the run.
     pub budgets: Budgets,
+    /// The agents of the settings, and what tokens cost.
+    pub agents: (BTreeMap<String, Agent>, BTreeMap<String, Prices>),
 }
 
 impl PlanDefaults {
@@ -49,7 +54,8 @@ impl PlanDefaults {
     pub fn new(settings: &Settings) -> Self {
         let defaults = &settings.defaults;
         let name = defaults.agent.as_ref();
-        let agent = name.and_then(|n| Some((n.clone(), settings.agents.get(n)?.command.clone())));
+        let agent =
+            name.and_then(|n| Some((n.clone(), agents::named(&settings.agents, n)?.command)));
         let own = defaults.lane.commit_message.clone();
         let work = Work::Tests(Vec::new());
         let step = bare_step(String::new(), work, defaults, settings.budgets.step_time);
@@ -70,6 +76,7 @@ impl PlanDefaults {
             pull_request: settings.pull_request.clone(),
             on_failure: settings.on_failure,
             budgets: settings.budgets.clone(),
+            agents: (settings.agents.clone(), settings.prices.clone()),
         }
     }
 
@@ -175,7 +182,10 @@ impl Builder<'_> {
             phases: vec![phase],
             task_worktrees: self.task_worktrees(),
             replan: None,
+            agents: BTreeMap::new(),
         };
+        let agents = agents::used(&plan, &self.defaults.agents.0, &self.defaults.agents.1);
+        let plan = Plan { agents, ..plan };
         Planned { plan, holds, mixed }
     }
 
@@ -188,7 +198,7 @@ impl Builder<'_> {
     fn check_document(&mut self) {
         if self.defaults.agent.is_none() {
             let message = "tasks need an agent, but none is defined".to_owned();
-            let hint = "in piton.toml, set `agent` in [defaults] and define [agents.NAME] with a `command`";
+            let hint = "in piton.toml, set `agent` in [defaults] such as \"claude\"";
             self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
         }
         self.check_task_worktrees();

@@ -86,6 +86,7 @@ fn plan() -> Plan {
         phases: vec![phase],
         task_worktrees: TaskWorktrees::Off,
         replan: None,
+        agents: std::collections::BTreeMap::new(),
     }
 }
 

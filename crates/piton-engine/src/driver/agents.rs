@@ -1,0 +1,284 @@
+//! The agents of steps: how they begin, what they say while they work, and what their end means.
+//!
+//! What an agent said is recorded as counts since its process began, so that a stream which the next
+//! driver reads again counts nothing twice.
+
+use piton_core::agent::{self, Agent, Heard, Level};
+use piton_core::decide::agents::{self, Follow};
+use piton_core::event::{
+    AgentBegun, AgentHandedOff, AgentLimited, AgentSaid, BudgetWarned, CheckpointRecorded, Class,
+    ContextFilled, Event, Facts, Next, Outcome,
+};
+use piton_core::failure::Classified;
+use piton_core::lane::OnRetry;
+use piton_core::plan::Step;
+use piton_core::{budget, refusal::Refusal};
+
+use super::Driver;
+use super::exits::was_killed;
+use crate::error::Result;
+use crate::world::{Attempt, Cause, Ended, Judged, Notice};
+
+/// Who records checkpoints that nobody asked for.
+const BY: &str = "piton";
+/// The limit of hand-offs, as failures name it.
+const HANDOFFS: &str = "handoffs";
+
+impl Driver<'_> {
+    /// How the agent of an attempt begins; nothing if its step has none that Piton knows.
+    pub(super) fn begins(&self, attempt: &Attempt) -> Option<AgentBegun> {
+        let step = self.planned(&attempt.step)?;
+        let agent = self.plan.agent_of(step).filter(|agent| agent.is_known())?;
+        let lane = self.plan.lane(&attempt.step.lane())?;
+        let is_reset = lane.rules.on_retry == OnRetry::Reset && !lane.rules.isolation.is_in_place();
+        let session = agent::session_id(&self.state.mark, &attempt.to_string());
+        let of = (&attempt.step, &*agent);
+        Some(agents::begins((&self.plan, &self.state), of, &session, is_reset, self.clock.at))
+    }
+
+    /// The agent of an attempt that was started: the one of its step, or one that took its place.
+    fn agent_at(&self, attempt: &Attempt) -> Option<Agent> {
+        let begun = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        let begun = begun.filter(|agent| agent.attempt == attempt.number && !agent.name.is_empty());
+        match begun {
+            Some(begun) => Some(self.plan.agent(&begun.name).into_owned()),
+            None => self.plan.agent_of(self.planned(&attempt.step)?).map(|a| a.into_owned()),
+        }
+    }
+
+    /// Follows the agents of attempts that a former driver started.
+    pub(super) fn follow_agents(&mut self, in_flight: &[Attempt]) {
+        for attempt in in_flight {
+            if let Some(agent) = self.agent_at(attempt) {
+                self.world.follow(attempt, &agent);
+            }
+        }
+    }
+
+    /// Records what an agent said, and watches how full its window is.
+    pub(super) fn said(&mut self, attempt: &Attempt, heard: &Heard) -> Result<()> {
+        let Some(agent) = self.agent_at(attempt).filter(|_| self.is_running(attempt)) else {
+            return Ok(());
+        };
+        let said = self.to_record(attempt, &agent, heard);
+        let known = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        let known = known.filter(|known| known.attempt == attempt.number);
+        // A command that reports nothing is like any other.
+        let is_silent = *heard == Heard { window: heard.window, ..Heard::default() };
+        if !is_silent && agents::is_news(known, &said) {
+            self.record(Event::AgentSaid(Box::new(said)))?;
+        }
+        self.watch_window(attempt, &agent, heard)
+    }
+
+    fn to_record(&self, attempt: &Attempt, agent: &Agent, heard: &Heard) -> AgentSaid {
+        let cost = agent::cost(&heard.totals, agent.prices);
+        let can_tell = self.withheld(attempt).is_none();
+        let clean = |text: &String| if can_tell { self.redact(text) } else { String::new() };
+        let known = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        let known = known.filter(|known| known.attempt == attempt.number);
+        let mut said = AgentSaid {
+            step: attempt.step.clone(),
+            attempt: attempt.number,
+            session: heard.session.clone(),
+            tokens: heard.totals.tokens,
+            money_micros: cost.micros,
+            is_cost_known: cost.is_known,
+            requests: heard.totals.requests,
+            context: heard.totals.context,
+            window: heard.window,
+            doing: clean(&heard.doing),
+            in_flight: heard.in_flight.iter().map(clean).filter(|text| !text.is_empty()).collect(),
+        };
+        // Of a log whose middle was dropped, less is read again than was read before.
+        if let Some(known) = known.filter(|known| known.tokens.total() > said.tokens.total()) {
+            (said.tokens, said.requests) = (known.tokens, known.requests);
+            (said.money_micros, said.is_cost_known) = (known.money_micros, known.is_cost_known);
+        }
+        said
+    }
+
+    /// Checkpoints the work of an agent whose window fills up, stops it when that is nearly full.
+    fn watch_window(&mut self, attempt: &Attempt, agent: &Agent, heard: &Heard) -> Result<()> {
+        let Some(context) = heard.totals.context.filter(|_| agent.is_known()) else {
+            return Ok(());
+        };
+        let level = agent::level(agent.thresholds, Some(context), heard.window);
+        if level > self.level(attempt) {
+            let (step, number, window) = (attempt.step.clone(), attempt.number, heard.window);
+            let filled = ContextFilled { step, attempt: number, level, context, window };
+            self.record(Event::ContextFilled(filled))?;
+            self.checkpoint(attempt, level)?;
+        }
+        if level >= Level::Critical {
+            self.world.stop_agent(attempt)?;
+        }
+        if level == Level::Halt {
+            self.world.end(attempt)?;
+        }
+        Ok(())
+    }
+
+    fn level(&self, attempt: &Attempt) -> Level {
+        let agent = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        agent.filter(|agent| agent.attempt == attempt.number).map_or(Level::Fine, |a| a.level)
+    }
+
+    /// Records the files of a lane while its agent works on them.
+    fn checkpoint(&mut self, attempt: &Attempt, level: Level) -> Result<()> {
+        let lane = attempt.step.lane();
+        let word = if level == Level::Warning { "warning" } else { "critical" };
+        let taken = self.snapshot(&lane, &format!("context {word}, {attempt}"));
+        let taken = match taken {
+            Ok(Some(taken)) => taken,
+            Ok(None) => return Ok(()),
+            Err(why) => return self.not_checkpointed(attempt, &why),
+        };
+        let own = !self.work(&lane).isolation.is_in_place();
+        let place = attempt.step.to_string().replace('/', ".");
+        let head = self.world.head();
+        self.record(Event::CheckpointRecorded(CheckpointRecorded {
+            name: format!("context-{place}-{}-{word}", attempt.number),
+            message: format!("the window of its agent is filling up ({word})"),
+            by: BY.to_owned(),
+            head,
+            snapshots: vec![(own.then_some(lane), taken)],
+        }))
+    }
+
+    fn not_checkpointed(&mut self, attempt: &Attempt, why: &Refusal) -> Result<()> {
+        let text = self.redact(&format!("{}: no checkpoint was recorded: {why}", attempt.step));
+        self.warn(text);
+        Ok(())
+    }
+
+    /// What the end of an agent's process means, where its exit code alone does not tell.
+    pub(super) fn agent_outcome(&mut self, step: &Step, ended: &Ended) -> Result<Option<Outcome>> {
+        let attempt = &ended.attempt;
+        let Some(Judged { heard, verdict }) = self.world.judged(ended) else { return Ok(None) };
+        self.said(attempt, &heard)?;
+        let Some(agent) = self.agent_at(attempt) else { return Ok(None) };
+        let level = self.level(attempt);
+        let is_ended_by_us = ended.cause == Cause::Ended && self.stop.ending.is_none();
+        if is_ended_by_us && level == Level::Halt {
+            return self.hand_off(&agent, attempt, "its window is full").map(Some);
+        }
+        let is_by_itself =
+            ended.cause == Cause::Exited && !was_killed(ended) && !self.ended_with_driver(ended);
+        let Some(verdict) = verdict.filter(|_| is_by_itself) else { return Ok(None) };
+        let begun = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        let begun = begun.filter(|_| ended.code != Some(0));
+        if let Some(why) = begun.and_then(|begun| agents::gives_session_up(begun, &verdict)) {
+            return self.hand_over(attempt, &self.redact(&why)).map(Some);
+        }
+        Ok(Some(match agents::follows(verdict, level, agent.on_limit) {
+            Follow::Succeed => return Ok(None),
+            Follow::HandOff(why) => self.hand_off(&agent, attempt, &why)?,
+            Follow::Interrupt(why) if self.state.exhausted.is_some() => {
+                Outcome::Interrupted { why }
+            }
+            Follow::Interrupt(why) => self.interrupted(attempt, self.redact(&why)),
+            Follow::Fail { classified, error, is_final } => {
+                self.agent_failed((step, &agent), ended, classified, (&error, is_final))?
+            }
+        }))
+    }
+
+    /// Lets a fresh agent go on, unless that would be one too many.
+    fn hand_off(&mut self, agent: &Agent, attempt: &Attempt, why: &str) -> Result<Outcome> {
+        let handoffs = self.state.step(&attempt.step).and_then(|s| s.agent.as_deref());
+        let handoffs = handoffs.map_or(0, |agent| agent.handoffs);
+        let lane = attempt.step.lane();
+        let found = self.work(&lane).latest.tree;
+        let left = self.snapshot(&lane, &format!("after {attempt}")).ok().flatten();
+        // Without snapshots nobody can tell; the number of hand-offs is limited all the same.
+        let has_progress = found.zip(left).is_none_or(|(found, left)| found != left.tree);
+        let why = self.redact(why);
+        if let Some(reason) = agents::refuses_handoff(agent, handoffs, has_progress) {
+            return Ok(Outcome::Failed {
+                class: Class::Budget,
+                error: format!("{why}; {reason}"),
+                lines: Vec::new(),
+                budget: Some(HANDOFFS.to_owned()),
+                signature: String::new(),
+                next: Next::Fail,
+            });
+        }
+        self.hand_over(attempt, &why)
+    }
+
+    /// Ends an attempt whose session is not continued.
+    fn hand_over(&mut self, attempt: &Attempt, why: &str) -> Result<Outcome> {
+        let (step, number, why) = (attempt.step.clone(), attempt.number, why.to_owned());
+        let handed = AgentHandedOff { step, attempt: number, why: why.clone() };
+        self.record(Event::AgentHandedOff(handed))?;
+        Ok(Outcome::Interrupted { why })
+    }
+
+    fn agent_failed(
+        &mut self,
+        (step, agent): (&Step, &Agent),
+        ended: &Ended,
+        classified: Classified,
+        (error, is_final): (&str, bool),
+    ) -> Result<Outcome> {
+        let lines: Vec<String> = error.lines().skip(1).map(|line| self.redact(line)).collect();
+        let first = error.lines().next().unwrap_or("it failed without a word");
+        let error = format!("{}: {first}", agent.name);
+        let mut outcome = self.failed_as(step, ended, classified, (&error, lines));
+        let Outcome::Failed { next, .. } = &mut outcome else { return Ok(outcome) };
+        if is_final {
+            *next = Next::Fail;
+        }
+        if classified.class != Class::RateLimit {
+            return Ok(outcome);
+        }
+        let until = match *next {
+            Next::Wait { until } => until,
+            _ => classified.reset.unwrap_or(self.clock.at),
+        };
+        let (path, attempt) = (ended.attempt.step.clone(), ended.attempt.number);
+        let limited = AgentLimited { step: path, attempt, agent: agent.name.clone(), until };
+        self.record(Event::AgentLimited(limited))?;
+        let own = self.plan.agent_of(step);
+        let other = own
+            .filter(|_| !is_final)
+            .map(|own| agents::choose(&self.plan, &self.state, &own, self.clock.at).name.clone());
+        if other.is_some_and(|other| other != agent.name) {
+            *next = Next::Wait { until: self.clock.at };
+        }
+        Ok(outcome)
+    }
+
+    /// What an attempt used: what it wrote itself, or what its agent said.
+    pub(super) fn counted(&self, attempt: &Attempt, facts: Facts) -> Facts {
+        let agent = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
+        let Some(agent) = agent.filter(|agent| agent.attempt == attempt.number) else {
+            return facts;
+        };
+        let tokens = facts.tokens.max(agent.tokens.total());
+        let money_micros = if agent.is_cost_known || facts.money_micros == 0 {
+            agent.money_micros
+        } else {
+            facts.money_micros
+        };
+        Facts { tokens, money_micros, ..facts }
+    }
+
+    /// Tells a person, once, that most of a budget is used.
+    pub(super) fn warn_budget(&mut self, warned: BudgetWarned) -> Result<()> {
+        let (name, run) = (&warned.budget, self.run.id());
+        let place =
+            if warned.place.is_empty() { String::new() } else { format!(" of {}", warned.place) };
+        let (used, limit) = (budget::amount(name, warned.used), budget::amount(name, warned.limit));
+        let message = format!("run {run} used {used} of {limit} ({name}{place})");
+        self.record(Event::BudgetWarned(warned))?;
+        let notice = Notice { status: "warning".to_owned(), message };
+        if self.options.notify
+            && let Err(error) = self.world.notify(&notice)
+        {
+            self.warn(format!("the notify command: {error}"));
+        }
+        Ok(())
+    }
+}
