@@ -6,6 +6,7 @@
 //! [`text::sanitize`] first, so that no output can drive the reader's terminal.
 
 pub mod answers;
+pub mod brief;
 pub mod dry_run;
 #[cfg(test)]
 mod fixture;

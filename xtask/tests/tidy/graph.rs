@@ -15,10 +15,14 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("piton-process", &["piton-core"]),
     ("piton-workspace", &["piton-core"]),
     ("piton-engine", &["piton-core", "piton-formats", "piton-ledger"]),
-    ("piton-view", &["piton-core", "piton-engine", "piton-formats", "piton-protocols"]),
+    (
+        "piton-view",
+        &["piton-agents", "piton-core", "piton-engine", "piton-formats", "piton-protocols"],
+    ),
     (
         "piton-world",
         &[
+            "piton-agents",
             "piton-core",
             "piton-engine",
             "piton-formats",
@@ -31,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     (
         "piton",
         &[
+            "piton-agents",
             "piton-core",
             "piton-engine",
             "piton-formats",
