@@ -18,7 +18,7 @@ use samples::runs::{RUN_STATUSES, runs};
 use samples::{plan, requests};
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
-const FROZEN: &str = "budget.exhausted 1, checkpoint.recorded 1, driver.attached 1, driver.left 1, \
+const FROZEN: &str = "budget.exhausted 1, checkpoint.recorded 1, command.refused 1, driver.attached 1, driver.left 1, \
     gate.asked 1, gate.changes_wanted 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
     lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.kept 1, \
     lane.merged 1, lane.ready 1, \
