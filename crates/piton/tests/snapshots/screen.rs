@@ -38,6 +38,11 @@ const STABLE: &[(&str, &str)] = &[
     (r"\d+(\.\d+)? .B free \(\d+ ?%\)", "50.0 GB free (50 %)"),
     (r"git version [\d.]+", "git version 2.47.3"),
     (r"ok: cgroups.*", "ok: cgroups: used"),
+    // What is installed here is nobody's business there.
+    (
+        r"(ok: agent[^\n]*\n(  next: [^\n]*\n)*)+",
+        "ok: agent programs not found: claude, codex, gemini, opencode\n",
+    ),
 ];
 
 /// What a scratch folder is shown as: of the same length, so that lines break where they did.
