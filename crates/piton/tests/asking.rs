@@ -206,6 +206,8 @@ fn what_a_step_tries_is_recorded_once() {
         "$PROGRAM gc",
         "$PROGRAM rollback",
         "$PROGRAM undo",
+        "$PROGRAM run plan.toml --fresh",
+        "$PROGRAM resume --takeover",
     ];
     let lines = tries.map(|t| format!("({t}) 2>> said.txt; echo $? >> codes.txt\n")).concat();
     let project = Project::with_plan(&format!(
@@ -220,7 +222,7 @@ fn what_a_step_tries_is_recorded_once() {
     };
     let mut tried: Vec<_> = project.events("r").into_iter().filter_map(tried).collect();
     tried.sort();
-    let once = ["abort", "approve", "gc", "rollback", "undo"];
+    let once = ["abort", "approve", "gc", "resume", "rollback", "run", "undo"];
     let step = || "P1/main/work".to_owned();
     assert_eq!(tried, once.map(|command| (command.to_owned(), step(), 1)));
     project.piton(&["report", "r"]).exits(0).says("piton abort");

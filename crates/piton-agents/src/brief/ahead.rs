@@ -5,7 +5,7 @@ use piton_core::plan::{Command, Lane, Plan, Step, Work};
 use piton_core::state::{Progress, StepState};
 use piton_core::{GateRef, LanePath, StepPath};
 
-use super::{Fact, Input, Section};
+use super::{Fact, Input, Section, counted};
 
 /// Most steps that are named as the next ones: what comes later will be in a later brief.
 const NEXT_MAX: usize = 30;
@@ -30,8 +30,8 @@ fn planned(input: &Input<'_>, section: Section, text: impl Into<String>) -> Fact
 fn current(input: &Input<'_>, path: &StepPath) -> Vec<Fact> {
     let state = input.state.step(path);
     let status = state.map_or("not part of the run", |step| step.status().as_str());
-    let attempts = state.map_or(0, |step| step.attempts);
-    let place = format!("{path}: {status}, {attempts} attempts so far");
+    let attempts = state.map_or(0, |step| step.attempts as usize);
+    let place = format!("{path}: {status}, {} so far", counted(attempts, "attempt"));
     let mut facts =
         vec![Fact::new(Section::Task, place, "the run's state").at(input.state.last_at)];
     for review in state.iter().flat_map(|step| &step.reviews) {

@@ -9,7 +9,7 @@ use piton_core::text::{first_few, short};
 use piton_core::{StepPath, Timestamp};
 
 use super::course::When;
-use super::{Fact, Input, Section};
+use super::{Fact, Input, Section, counted};
 
 /// Most lines of output that are looked at for one failure: what matters is near its end.
 const FAILURE_LINES_MAX: usize = 40;
@@ -90,7 +90,6 @@ fn open_words(step: &StepState, now: Timestamp) -> Option<String> {
             let why = if class == Class::RateLimit { "a rate limit" } else { "a failure" };
             format!("attempt {attempt} ended with {why}; the next starts in {}", until.since(now))
         }
-        Progress::Failed => format!("failed after {attempt} attempts"),
         Progress::Escalated => format!("failed {attempt} times alike; a person is asked"),
         Progress::Pending if step.interrupted => {
             format!("attempt {attempt} was cut short; what it did may be there")
@@ -161,8 +160,7 @@ fn done(input: &Input<'_>) -> Vec<Fact> {
     finished.sort_by_key(|(_, step)| u64::MAX - step.done_event);
     for phase in state.phases.iter().filter(|phase| phase.is_over()) {
         let steps: usize = phase.lanes.iter().map(|lane| lane.steps.len()).sum();
-        let s = if steps == 1 { "" } else { "s" };
-        let words = format!("phase {} is complete ({steps} step{s})", phase.id);
+        let words = format!("phase {} is complete ({})", phase.id, counted(steps, "step"));
         facts.push(Fact::new(Section::Done, words, "the run's state"));
     }
     for (path, step) in finished.into_iter().take(FACTS_MAX) {

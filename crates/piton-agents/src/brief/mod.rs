@@ -180,6 +180,11 @@ fn one_line(redactor: &Redactor, text: &str) -> String {
     as_seen(&text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A number of things: `1 step`, `3 steps`.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// How many per cent more tokens another tokenizer may need for a brief than `o200k_base`, by the name
 /// of the agent program.
 ///

@@ -1,6 +1,7 @@
 //! Scripted runs: what happened up to a cut, as events and as the transcript that an agent would have.
 //!
-//! Each follows from its number, so that the same runs are cut at the same places for ever.
+//! Both use the same words for the same facts, so that neither is favoured when they are searched for.
+//! Each run follows from its number, so that the same runs are cut at the same places for ever.
 
 use piton_agents::brief::Course;
 use piton_core::event::{
@@ -158,7 +159,7 @@ impl Run {
         let (definition, prompt) = (step.definition(), step.work.display());
         let tests = step.tests().join(" ");
         self.take(Event::StepStarted(StepStarted::new(path.clone(), attempt, definition)))?;
-        self.say(&format!("{path} attempt {attempt} started"));
+        self.say(&format!("{path}: attempt {attempt} started"));
         self.say(&format!("user: {prompt}"));
         self.say(&format!("user: `{tests}` must pass"));
         Ok(())
@@ -194,8 +195,9 @@ impl Run {
         done.duration_ms = Millis(30_000);
         self.take(Event::StepFinished(Box::new(done)))?;
         self.say(&format!("wrote {}", made.join(", ")));
-        self.say(&format!("{path} finished"));
-        self.truth.done.push(path.to_string());
+        let words = format!("{path} is complete");
+        self.say(&words);
+        self.truth.done.push(words);
         self.truth.changed.extend(made);
         Ok(())
     }
