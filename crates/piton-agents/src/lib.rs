@@ -4,15 +4,18 @@
 //! Pure like the core: nothing here starts a process, opens a file or asks the time. One file for each
 //! program behind one trait, and one line in [`TABLE`].
 
+pub mod brief;
 pub mod claude;
 pub mod codex;
 pub mod command;
 pub mod gemini;
 pub mod opencode;
 pub mod program;
+pub mod ready;
 pub mod setup;
 pub mod stream;
 pub mod table;
+pub mod tokens;
 pub mod verdict;
 
 pub use program::{Ask, Halt, Invocation, Permissions, Program};

@@ -364,7 +364,8 @@ fn is_drivers(event: &Event) -> bool {
 
 fn change(state: &mut RunState, at: Timestamp, event: &Event) {
     match event {
-        Event::RunCreated(_) => {}
+        // A command that was refused changes nothing.
+        Event::RunCreated(_) | Event::CommandRefused(_) => {}
         Event::DriverAttached(e) => {
             state.driven = true;
             state.epoch = e.epoch;

@@ -74,6 +74,8 @@ pub enum Event {
     RunAborted(RunAborted),
     /// A person set the run aside.
     RunArchived(RunArchived),
+    /// A step tried a command that only a person may give.
+    CommandRefused(CommandRefused),
     /// A lane's preconditions hold.
     LaneBegun(Box<LaneBegun>),
     /// A lane can't go on before a person changed something.
@@ -385,6 +387,21 @@ pub struct RunAborted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunArchived {
     /// Who asked.
+    pub by: String,
+}
+
+/// See [`Event::CommandRefused`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandRefused {
+    /// The command, without its arguments.
+    pub command: String,
+    /// The step, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepPath>,
+    /// Its attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The user that it ran as.
     pub by: String,
 }
 

@@ -27,6 +27,7 @@ pub mod lane_event;
 pub mod lane_progress;
 pub mod lane_state;
 mod pattern;
+pub mod persons;
 pub mod plan;
 pub mod redact;
 pub mod refusal;

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::approval;
 use crate::decide::dependents;
 use crate::event::{
-    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, ReplanWanted, Review,
-    RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
+    ChangesWanted, CheckpointRecorded, CommandRefused, Event, FileHash, GateDecided, ReplanWanted,
+    Review, RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
@@ -93,6 +93,18 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         force: bool,
     },
+    /// Note that a step tried a command that only a person may give.
+    #[serde(rename = "refused")]
+    Refused {
+        /// The command, without its arguments.
+        command: String,
+        /// The step, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<StepPath>,
+        /// Its attempt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+    },
     /// Record a checkpoint.
     #[serde(rename = "checkpoint")]
     Checkpoint {
@@ -153,6 +165,14 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             let (step, by) = (step.clone(), by.to_owned());
             let (phase, reason, force) = (phase.clone(), reason.clone(), *force);
             replans::wanted(state, ReplanWanted { phase, reason, by, step, force })
+        }
+        Request::Refused { command, step, attempt } => {
+            Ok(vec![Event::CommandRefused(CommandRefused {
+                command: command.clone(),
+                step: step.clone(),
+                attempt: *attempt,
+                by: by.to_owned(),
+            })])
         }
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
         Request::Checkpoint { message, head, snapshots } => {

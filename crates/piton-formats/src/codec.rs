@@ -100,6 +100,7 @@ events! {
     TimeSkipped = "time.skipped", 1;
     RunAborted = "run.aborted", 1;
     RunArchived = "run.archived", 1;
+    CommandRefused = "command.refused", 1;
     LaneBegun = "lane.begun", 1;
     LaneBlocked = "lane.blocked", 1;
     LaneReady = "lane.ready", 1;

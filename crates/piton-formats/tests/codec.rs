@@ -19,7 +19,8 @@ use samples::{plan, requests};
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
 const FROZEN: &str = "agent.context_filled 1, agent.handed_off 1, agent.limited 1, agent.said 1, \
-    budget.exhausted 1, budget.warned 1, checkpoint.recorded 1, driver.attached 1, driver.left 1, \
+    budget.exhausted 1, budget.warned 1, checkpoint.recorded 1, command.refused 1, \
+    driver.attached 1, driver.left 1, \
     gate.asked 1, gate.changes_wanted 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
     lane.committed 1, lane.forked 1, lane.imported 1, lane.joined 1, lane.kept 1, \
     lane.merged 1, lane.ready 1, \

@@ -212,6 +212,21 @@ pub fn from_step(mark: &str) -> bool {
     })
 }
 
+/// The attempt that this process is part of, as far as it or one above it carries its name.
+pub fn attempt_above() -> Option<String> {
+    let own = own_pid();
+    let pids = std::iter::once(own).chain(ancestors(own).map(|above| above.pid));
+    pids.into_iter().find_map(|pid| os::variable(pid, ATTEMPT_VARIABLE))
+}
+
+/// Whether this process comes from a step of any run, of this project or another: it or one above it
+/// carries a mark, or a keeper is above it.
+pub fn is_in_step() -> bool {
+    let own = own_pid();
+    let mut pids = std::iter::once(own).chain(ancestors(own).map(|above| above.pid));
+    pids.any(|pid| os::variable(pid, MARK_VARIABLE).is_some()) || !keepers_above(&[]).is_empty()
+}
+
 fn own_pid() -> Pid {
     rustix::process::getpid().as_raw_nonzero().get()
 }

@@ -121,7 +121,15 @@ shapes! {
     AcceptedLedger<'a> { ledger: &'a Path, accepted: bool, runs: Vec<String> }
 
     /// What `piton doctor` found.
-    Findings<'a> { clean: bool, findings: &'a [Finding] }
+    Findings<'a> { clean: bool, findings: &'a [Finding], agents: Vec<AgentFound<'a>> }
+
+    /// An agent program that was looked for, and what is missing for work without a person.
+    AgentFound<'a> {
+        id: &'static str, path: Option<&'a str>, version: Option<&'a str>,
+        /// The version that Piton was tested with.
+        tested: Option<&'static str>,
+        login: bool, missing: Vec<&'static str>,
+    }
 
     /// Something that was checked.
     Finding {
@@ -152,7 +160,9 @@ impl<'a> Failure<'a> {
         exit_code: u8,
         place: &Place,
     ) -> Self {
-        let hints = hints.iter().map(|hint| place.text(hint)).collect();
+        let mut hints: Vec<String> = hints.iter().map(|hint| place.text(hint)).collect();
+        // A step may be told the same of several.
+        hints.dedup();
         Self { code, message: message.to_owned(), hints, exit_code, problems: &[] }
     }
 

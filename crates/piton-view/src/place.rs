@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use jiff::tz::TimeZone;
-use piton_core::Timestamp;
 use piton_core::refusal::{Part, Refusal, Remedy};
 use piton_core::shell::quoted;
+use piton_core::{Timestamp, persons};
 
 use serde::{Serialize, Serializer};
 
@@ -24,18 +24,25 @@ pub struct Place {
     zone: LazyLock<TimeZone>,
     /// The option that names the folder, for a shell; empty where the person stands in it.
     option: String,
+    /// Whether an agent may be the reader. Looked up only when there is something to do.
+    in_step: LazyLock<bool>,
 }
+
+/// What an agent is told where only a person can help.
+const ASK_A_PERSON: &str = "ask the person who started the run";
 
 impl Default for Place {
     fn default() -> Self {
-        Self::new(|| TimeZone::UTC)
+        Self::new(|| TimeZone::UTC, || false)
     }
 }
 
 impl Place {
-    /// A place with its time zone, in the folder that is worked on.
-    pub fn new(zone: fn() -> TimeZone) -> Self {
-        Self { zone: LazyLock::new(zone), option: String::new() }
+    /// A place with its time zone, in the folder that is worked on. `in_step` says whether the reader is
+    /// a step: it is told of nothing that only a person may do.
+    pub fn new(zone: fn() -> TimeZone, in_step: fn() -> bool) -> Self {
+        let (zone, in_step) = (LazyLock::new(zone), LazyLock::new(in_step));
+        Self { zone, option: String::new(), in_step }
     }
 
     /// The same in another folder than `dir`, which is worked on.
@@ -62,12 +69,19 @@ impl Place {
 
     /// Something to do, on one line, with commands as they are typed here.
     pub fn remedy(&self, remedy: &Remedy) -> String {
-        remedy.0.iter().map(|part| self.part(part, sanitize)).collect()
+        self.parts(remedy, sanitize)
     }
 
     /// The same for words of ours, which may have several lines.
     pub fn text(&self, text: &Remedy) -> String {
-        text.0.iter().map(|part| self.part(part, str::to_owned)).collect()
+        self.parts(text, str::to_owned)
+    }
+
+    fn parts(&self, remedy: &Remedy, clean: fn(&str) -> String) -> String {
+        if persons::is_remedy(remedy) && *self.in_step {
+            return ASK_A_PERSON.to_owned();
+        }
+        remedy.0.iter().map(|part| self.part(part, clean)).collect()
     }
 
     fn part(&self, part: &Part, clean: fn(&str) -> String) -> String {
@@ -145,13 +159,27 @@ mod tests {
     fn the_clock_is_that_of_the_zone() {
         let at = Timestamp(1_767_323_045_678);
         assert_eq!(Place::default().clock(at), "03:04:05");
-        assert_eq!(Place::new(|| TimeZone::fixed(jiff::tz::offset(2))).clock(at), "05:04:05");
+        assert_eq!(
+            Place::new(|| TimeZone::fixed(jiff::tz::offset(2)), || false).clock(at),
+            "05:04:05"
+        );
     }
 
     #[test]
     fn times_out_of_range_do_no_harm() {
         assert!(At(Timestamp(i64::MAX)).to_string().starts_with("9999"));
         assert!(!Place::default().clock(Timestamp(i64::MIN)).is_empty());
+    }
+
+    /// Lost: an agent reads that `piton run --fresh` helps, and sets its own run aside.
+    #[test]
+    fn a_step_is_told_of_nothing_that_only_a_person_may_do() {
+        let place = Place::new(|| TimeZone::UTC, || true);
+        let refusal = Refusal::new("x", "it is lost")
+            .or(remedy![Piton "run plan.toml --fresh"])
+            .or(remedy![Piton "status r"]);
+        let said = place.refusal(&refusal);
+        assert_eq!(said, "it is lost; ask the person who started the run, or `piton status r`");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use anstyle::Style;
 use piton_core::budget::{amount, size};
 use piton_core::event::{
-    BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
+    BudgetExhausted, Class, CommandRefused, Next, Outcome, StepFinished, StepStarted, Verdict,
 };
 use piton_core::request::Reply;
 use piton_core::state::{GateState, StepState};
@@ -83,12 +83,21 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
             let verb = if e.cancel { "cancelled" } else { "aborted" };
             format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))
         }
+        Event::CommandRefused(e) => {
+            let command = sanitize(&e.command);
+            format!("{} tried `piton {command}` and was refused", tried_by(e))
+        }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
         other => {
             let words = replan::event(other).or_else(|| agent_words::event(other));
             return words.or_else(|| lane_words::event(other, state, place));
         }
     })
+}
+
+/// Who tried a command that only a person may give.
+pub fn tried_by(e: &CommandRefused) -> String {
+    e.step.as_ref().map_or_else(|| "a step".to_owned(), ToString::to_string)
 }
 
 /// A run with its title, unless that is only the name of its plan.

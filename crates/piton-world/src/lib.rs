@@ -5,6 +5,7 @@ mod facts;
 mod files;
 mod hashing;
 mod inherited;
+pub mod installed;
 mod keeper;
 pub mod notes;
 pub mod plans;

@@ -1,6 +1,7 @@
 //! The command line and its help. The commands themselves are in `commands/`.
 
 mod back;
+mod brief;
 mod deciding;
 mod report;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
+pub use brief::BriefArgs;
 pub use deciding::{GateArgs, InitArgs, RejectArgs, ReplanArgs};
 pub use report::{Format, ReportArgs};
 
@@ -58,6 +60,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Report the course of a run: time line, attempts, failures, decisions, costs.
     Report(ReportArgs),
+    /// Sum up a run for an agent that continues it.
+    Brief(BriefArgs),
     /// Record a checkpoint of a run.
     Checkpoint(CheckpointArgs),
     /// Approve a gate.
@@ -122,6 +126,7 @@ impl Command {
                 | Self::Log(_)
                 | Self::Show(_)
                 | Self::Report(_)
+                | Self::Brief(_)
                 | Self::Attach(_)
                 | Self::Approve(_)
                 | Self::Reject(_)

@@ -49,6 +49,8 @@ pub struct Context {
     pub settings: Settings,
     /// Keeps secrets out of what is written.
     pub redactor: Redactor,
+    /// The name of the command that was given.
+    pub command: &'static str,
     /// Whether stdout is to be JSON.
     pub json: bool,
     /// Whether questions are answered with yes.
@@ -116,6 +118,7 @@ impl Context {
             stands,
             settings,
             redactor,
+            command: "",
             json,
             yes,
             interactive,
@@ -133,6 +136,7 @@ impl Context {
         let mut other =
             Self::new(self.table, root, (self.json, self.yes), self.leniency != Leniency::Strict)?;
         other.stands.clone_from(&self.stands);
+        other.command = self.command;
         let real = |c: &Self| c.project.state_dir.canonicalize().ok();
         Ok((real(&other) == real(self)).then_some(other))
     }

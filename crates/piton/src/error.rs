@@ -184,7 +184,7 @@ impl From<piton_ledger::Error> for CommandError {
             }
             L::Behind { .. } => Self::behind(message),
             L::Held { owner } => {
-                Self::driven("the run", Some(&owner), "attach", "`--takeover`".into())
+                Self::driven("the run", Some(&owner), "attach", remedy![Option "--takeover"])
             }
             L::Fenced { .. } | L::NotHeld => Self::taken_over(message),
             L::Unreadable { .. } => blocked("state-unreadable", message),

@@ -69,10 +69,13 @@ fn usage_error(error: &clap::Error) -> ExitCode {
 
 fn start(table: &'static Table, cli: cli::Cli) -> Result<()> {
     let (json, lenient) = (cli.json, cli.command.needs_no_settings());
+    let command = cli.command.name();
     // Made only for commands that need it: others work where there is no folder any more.
     let context = || {
         let cwd = folder(cli.directory)?;
-        Context::new(table, &cwd, (json, cli.yes), lenient)
+        let mut context = Context::new(table, &cwd, (json, cli.yes), lenient)?;
+        context.command = command;
+        Ok(context)
     };
     commands::dispatch(table, json, context, cli.command)
 }

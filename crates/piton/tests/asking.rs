@@ -6,8 +6,11 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::{Project, wait_until};
 use piton_core::event::{Event, GateDecided};
+use piton_core::persons;
 use rustix::process::Signal;
 
 /// One lane goes on, another and a whole phase wait.
@@ -191,6 +194,101 @@ fn a_step_can_not_decide_about_its_own_run() {
     // A person still can.
     project.piton(&["approve", "P2"]).exits(0);
     project.piton(&["resume"]).exits(0);
+}
+
+/// Lost: nobody learns that an agent tried to approve, end or delete; or its loop fills the ledger.
+#[test]
+fn what_a_step_tries_is_recorded_once() {
+    let tries = [
+        "$PROGRAM approve P2",
+        "$PROGRAM approve P2",
+        "env -i PATH=\"$PATH\" HOME=\"$HOME\" $PROGRAM abort",
+        "$PROGRAM gc",
+        "$PROGRAM rollback",
+        "$PROGRAM undo",
+        "$PROGRAM run plan.toml --fresh",
+        "$PROGRAM resume --takeover",
+    ];
+    let lines = tries.map(|t| format!("({t}) 2>> said.txt; echo $? >> codes.txt\n")).concat();
+    let project = Project::with_plan(&format!(
+        "[[phase]]\nid = \"P1\"\nrun = '''\n{lines}'''\n\n[[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n"
+    ));
+    let output = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    assert_eq!(project.lines("codes.txt"), vec!["4"; tries.len()], "{}", project.read("said.txt"));
+    output.says("P1/main/work tried `piton gc` and was refused");
+    let tried = |event: Event| match event {
+        Event::CommandRefused(e) => Some((e.command, e.step?.to_string(), e.attempt?)),
+        _ => None,
+    };
+    let mut tried: Vec<_> = project.events("r").into_iter().filter_map(tried).collect();
+    tried.sort();
+    let once = ["abort", "approve", "gc", "resume", "rollback", "run", "undo"];
+    let step = || "P1/main/work".to_owned();
+    assert_eq!(tried, once.map(|command| (command.to_owned(), step(), 1)));
+    project.piton(&["report", "r"]).exits(0).says("piton abort");
+}
+
+/// Lost: an agent whose command is refused is told which command would destroy what is in its way.
+#[test]
+fn no_error_tells_a_step_to_decide_or_destroy() {
+    let tries = [
+        "$PROGRAM run plan.toml",
+        "$PROGRAM run plan.toml --fresh",
+        "$PROGRAM resume",
+        "$PROGRAM resume other",
+        "$PROGRAM rollback --to nowhere",
+        "$PROGRAM show nothing",
+        "$PROGRAM run broken.toml",
+        "$PROGRAM run failed.toml",
+        "$PROGRAM doctor --new-ledger",
+    ];
+    let lines = tries.map(|t| format!("({t}) > /dev/null 2>> said.txt\n")).concat();
+    let project =
+        Project::with_plan(&format!("[[phase]]\nid = \"P1\"\nrun = '''\n{lines}true'''\n"));
+    project.write("broken.toml", "[[phase]]\n");
+    project.write("failed.toml", "[[phase]]\nid = \"F\"\nrun = \"exit 1\"\n");
+    project.piton(&["run", "failed.toml", "--run-id", "other"]).exits(1);
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    let said = project.read("said.txt");
+    let hints = said.lines().filter(|line| line.starts_with("hint:") || line.starts_with("error"));
+    for hint in hints.clone() {
+        let words: Vec<&str> = hint.split(['`', ' ']).collect();
+        let named = |word: &&str| persons::OPTIONS.contains(word);
+        assert!(!words.iter().any(named), "{hint}");
+        let command = |pair: &[&str]| pair[0] == "piton" && persons::is_command(pair[1]);
+        assert!(!words.windows(2).any(command), "{hint}");
+    }
+    assert!(hints.count() > tries.len(), "{said}");
+    assert!(said.contains("ask the person who started the run"), "{said}");
+}
+
+/// Lost: a remedy that names such a command in its words, where nobody can see that it does.
+#[test]
+fn commands_of_people_are_no_plain_words() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for file in walkdir::WalkDir::new(crates).into_iter().flatten() {
+        let path = file.path();
+        let is_source = path.components().any(|part| part.as_os_str() == "src");
+        if !is_source || path.extension().is_none_or(|end| end != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).unwrap();
+        // Only what is written to be a remedy; tests and tables of documentation show all of it.
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let words = code.lines().map(str::trim);
+        for line in
+            words.filter(|line| [".hint(\"", ".or(\"", "Words \""].iter().any(|w| line.contains(w)))
+        {
+            let text = line
+                .split(&['`', '"'])
+                .filter(|part| part.starts_with("piton ") || part.starts_with("--"));
+            let plain = line.contains("Piton \"") || line.contains("Option \"");
+            for part in text.filter(|_| !plain) {
+                let arguments = part.strip_prefix("piton ").unwrap_or(part);
+                assert!(!persons::is_command(arguments), "{}: {line}", path.display());
+            }
+        }
+    }
 }
 
 /// If this fails, an agent ends the keeper that holds it, leaves all it could be known by, and approves.

@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "seeing/brief.rs"]
+mod brief;
 #[path = "seeing/care.rs"]
 mod care;
 #[path = "seeing/inspect.rs"]

@@ -4,6 +4,7 @@
 //! rounds hold. So every row measures both sides in turn, takes medians and prints the ratio next to
 //! its limit. What cannot be measured here says why.
 
+mod brief;
 mod durable;
 mod fixture;
 mod fresh;
@@ -16,6 +17,7 @@ mod snapshots;
 mod spawned;
 mod stat_walk;
 mod status;
+mod streams;
 mod table;
 mod tree;
 mod workflows;
@@ -64,7 +66,7 @@ type Measured = std::result::Result<Vec<Row>, String>;
 type Measure = fn(&Bench) -> Measured;
 
 /// The rows by their letters; those of one measurement stand together.
-const PARTS: [(&str, Measure); 9] = [
+const PARTS: [(&str, Measure); 11] = [
     ("a", durable::measure),
     ("b", spawned::measure),
     ("c", status::measure),
@@ -74,12 +76,17 @@ const PARTS: [(&str, Measure); 9] = [
     ("h", lanes::measure),
     ("ij", large::measure),
     ("k", workflows::measure),
+    ("l", brief::measure),
+    ("m", streams::measure),
 ];
+
+/// A name for the rows of briefs and streams.
+const BRIEF: (&str, &str) = ("brief", "lm");
 
 /// What is to be measured, and how it is shown.
 #[derive(clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Measure only these rows, as in `ac`
+    /// Measure only these rows, as in `ac`; `brief` is those of briefs and streams
     #[arg(long, value_parser = rows, default_value_t = rows_all())]
     only: String,
     /// Run so many rounds for each median
@@ -102,6 +109,9 @@ fn rows_all() -> String {
 
 /// Reads the letters of rows.
 fn rows(text: &str) -> std::result::Result<String, String> {
+    if text == BRIEF.0 {
+        return Ok(BRIEF.1.to_owned());
+    }
     let all = rows_all();
     match text.chars().find(|row| !all.contains(*row)) {
         Some(odd) => Err(format!("there is no row `{odd}`; there are {all}")),

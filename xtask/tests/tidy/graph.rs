@@ -15,7 +15,10 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("piton-process", &["piton-core"]),
     ("piton-workspace", &["piton-core"]),
     ("piton-engine", &["piton-core", "piton-formats", "piton-ledger"]),
-    ("piton-view", &["piton-core", "piton-engine", "piton-formats", "piton-protocols"]),
+    (
+        "piton-view",
+        &["piton-agents", "piton-core", "piton-engine", "piton-formats", "piton-protocols"],
+    ),
     (
         "piton-world",
         &[
@@ -32,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     (
         "piton",
         &[
+            "piton-agents",
             "piton-core",
             "piton-engine",
             "piton-formats",

@@ -9,14 +9,14 @@ mod replans;
 pub mod runs;
 
 use piton_core::event::{
-    BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster, Comment, DriverAttached,
-    DriverLeft, Facts, FileHash, GateAsked, GateDecided, GateReopened, LaneBegun, LaneBlocked,
-    LaneCommitted, LaneForked, LaneImported, LaneJoined, LaneKept, LaneMerged, LaneReady,
-    LaneRebased, LaneRemoved, LaneReopened, LogRanges, MergeIntended, MergeMissed, MergedBy, Next,
-    Outcome, OutputsAccepted, Outstanding, PlanAccepted, ProtocolRef, PullRequestOpened, Revert,
-    Review, RewindIntended, RewindKind, RewindWorkspace, Rewound, RunAborted, RunArchived,
-    RunCreated, Shape, SpecAccepted, StepFinished, StepImported, StepProven, StepReset,
-    StepRetried, StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
+    BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster, CommandRefused, Comment,
+    DriverAttached, DriverLeft, Facts, FileHash, GateAsked, GateDecided, GateReopened, LaneBegun,
+    LaneBlocked, LaneCommitted, LaneForked, LaneImported, LaneJoined, LaneKept, LaneMerged,
+    LaneReady, LaneRebased, LaneRemoved, LaneReopened, LogRanges, MergeIntended, MergeMissed,
+    MergedBy, Next, Outcome, OutputsAccepted, Outstanding, PlanAccepted, ProtocolRef,
+    PullRequestOpened, Revert, Review, RewindIntended, RewindKind, RewindWorkspace, Rewound,
+    RunAborted, RunArchived, RunCreated, Shape, SpecAccepted, StepFinished, StepImported,
+    StepProven, StepReset, StepRetried, StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
@@ -315,6 +315,11 @@ fn archived() -> Event {
     Event::RunArchived(RunArchived { by: text("ada") })
 }
 
+fn command_refused() -> Event {
+    let (command, step) = (text("approve"), Some(step("P1/A/work")));
+    Event::CommandRefused(CommandRefused { command, step, attempt: Some(2), by: text("ada") })
+}
+
 fn skipped(path: &str) -> Event {
     Event::StepSkipped(StepSkipped { step: step(path), satisfy: true, by: text("ada") })
 }
@@ -334,6 +339,7 @@ fn story() -> Vec<Event> {
     let (task, at) = ("P1/A.T1", Timestamp(60_000));
     let mut story = vec![
         created("cancelled", &plan),
+        command_refused(),
         archived(),
         attached(1),
         Event::TimeSkipped(TimeSkipped { ms: Millis(5) }),
@@ -509,6 +515,11 @@ pub fn requests() -> Vec<Request> {
             reason: text("split it"),
             step: Some(step("P1/A/work")),
             force: true,
+        },
+        Request::Refused {
+            command: text("approve"),
+            step: Some(step("P1/A/work")),
+            attempt: Some(2),
         },
         Request::Checkpoint {
             message: text("before lunch"),

@@ -89,7 +89,11 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
 fn unclear(path: &str, why: &str) -> Refusal {
     Refusal::new("checkpoint-unclear", format!("{path} cannot be read: {why}"))
         .or(remedy![Words "see how it is read with ", Piton "inspect {path}"])
-        .or("correct it, or move it away, then start again; `--fresh` renames it and starts anew")
+        .or(remedy![
+            Words "correct it, or move it away, then start again; ",
+            Option "--fresh",
+            Words " renames it and starts anew"
+        ])
 }
 
 /// Replans that another tool counted.

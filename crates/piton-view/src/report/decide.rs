@@ -43,6 +43,7 @@ pub enum Kind {
     Aborted,
     Cancelled,
     Archived,
+    Refused,
 }
 
 impl fmt::Display for Kind {
@@ -66,6 +67,7 @@ impl fmt::Display for Kind {
             Self::Aborted => "aborted the run",
             Self::Cancelled => "cancelled the run",
             Self::Archived => "archived the run",
+            Self::Refused => "was refused",
         })
     }
 }

@@ -15,6 +15,7 @@ use piton_core::{GateRef, LanePath, Millis, StepPath, Timestamp};
 use super::span::Span;
 use super::{Attempt, Cause, Decision, Ended, Failure, Kind, Replan, Wait, WaitFor};
 use crate::place::At;
+use crate::words;
 
 /// What the events of a run tell of its course.
 #[derive(Debug, Default)]
@@ -263,6 +264,10 @@ impl Trail {
                 self.end_wait(at, |_| true);
                 let kind = if e.cancel { Kind::Cancelled } else { Kind::Aborted };
                 self.say(at, &e.by, kind, "", &e.message);
+            }
+            Event::CommandRefused(e) => {
+                let command = format!("piton {}", e.command);
+                self.say(at, &words::tried_by(e), Kind::Refused, &command, "");
             }
             Event::RunArchived(e) => {
                 self.end_wait(at, |_| true);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Command;
+
 /// Arguments of `init`.
 #[derive(Debug, Args)]
 pub struct InitArgs {
@@ -62,4 +64,26 @@ pub struct ReplanArgs {
     /// Do not continue the run.
     #[arg(long)]
     pub no_resume: bool,
+}
+
+impl Command {
+    /// What is typed for it; of those that a step may try, the others have no name here.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Abort(_) => "abort",
+            Self::Approve(_) => "approve",
+            Self::Doctor(_) => "doctor",
+            Self::Gc(_) => "gc",
+            Self::Reject(_) => "reject",
+            Self::Replan(_) => "replan",
+            Self::Restore(_) => "restore",
+            Self::Resume(_) => "resume",
+            Self::Retry(_) => "retry",
+            Self::Rollback(_) => "rollback",
+            Self::Run(_) => "run",
+            Self::Skip(_) => "skip",
+            Self::Undo(_) => "undo",
+            _ => "",
+        }
+    }
 }

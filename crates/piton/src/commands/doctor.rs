@@ -5,10 +5,12 @@
 //! or accepted though it is older than it was, where a person says so. What Piton takes care of by
 //! itself (a run whose driver died, say) is told, but is no warning.
 
+mod agents;
 mod anew;
 mod checks;
 mod restored;
 
+use piton_agents::ready::Seen;
 use piton_view::answers::{Answer, Finding, Findings, Health};
 use piton_view::text::count;
 
@@ -44,7 +46,9 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     findings.push(checks::disk(context));
     findings.push(checks::git(context));
     findings.extend(checks::place(context));
-    report(context, &findings);
+    let programs = agents::look();
+    findings.extend(agents::findings(&programs));
+    report(context, &findings, &programs);
     // A ledger that must not be touched holds everything back; other errors are plain failures.
     if !readable {
         return Err(CommandError::silent(Kind::Blocked));
@@ -78,12 +82,14 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
-fn report(context: &Context, findings: &[Finding]) {
+fn report(context: &Context, findings: &[Finding], programs: &[Seen]) {
     let clean = findings.iter().all(|f| f.severity == Health::Ok);
     let layout = ui::stdout();
-    ui::show(context.json, &Findings { clean, findings }, || {
-        findings.iter().map(|f| f.render(&layout, ui::place())).collect::<Vec<_>>().join("\n")
-    });
+    ui::show(
+        context.json,
+        &Findings { clean, findings, agents: agents::answers(programs) },
+        || findings.iter().map(|f| f.render(&layout, ui::place())).collect::<Vec<_>>().join("\n"),
+    );
     let number = |severity| findings.iter().filter(|f| f.severity == severity).count();
     if !context.json && clean {
         ui::say("no problems found");

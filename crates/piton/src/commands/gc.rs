@@ -102,6 +102,9 @@ impl Doomed {
 
 /// Deletes what the policy does not keep.
 pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
+    if !args.dry_run {
+        request::refuse_any_step(context)?;
+    }
     let mut store = if args.dry_run { context.read_store()? } else { request::open(context)? };
     let policy = policy(context, args);
     let refs = repository::standing(context);

@@ -3,6 +3,7 @@
 pub mod abort;
 pub mod approve;
 pub mod attach;
+pub mod brief;
 pub mod checkpoint;
 pub mod completions;
 pub mod current_files;
@@ -60,6 +61,7 @@ pub fn dispatch(
         Command::Runs(args) => runs::run(&context()?, &args),
         Command::Show(args) => show::run(&context()?, &args),
         Command::Report(args) => report::run(&context()?, &args),
+        Command::Brief(args) => brief::run(&context()?, &args),
         Command::Checkpoint(args) => checkpoint::run(&context()?, &args),
         Command::Approve(args) => approve::run(&context()?, &args, true),
         Command::Reject(args) => reject::run(&context()?, &args),

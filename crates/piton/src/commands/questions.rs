@@ -75,7 +75,7 @@ fn ask_gates(
 ) -> Result<bool> {
     // A step that made itself a terminal is no person.
     let loaded = store.load(run_id)?;
-    if super::request::refuse_inside(context, &loaded).is_err() {
+    if !super::request::may_ask(context, &loaded) {
         return Ok(false);
     }
     let mut watch = context.read_store()?;

@@ -4,6 +4,7 @@
 //! else by this process under the run's lease. Names that people type are resolved in [`names`].
 
 pub mod names;
+mod refused;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,9 +71,15 @@ pub fn is_given_up(row: &RunRow) -> bool {
 /// environment can be changed by a step, its ancestors cannot. Another run may be driven from a step.
 pub fn refuse_inside(context: &Context, loaded: &Loaded) -> Result<()> {
     if is_inside(context, loaded) {
+        refused::record(context, &loaded.row.run_id);
         return Err(inside(&loaded.row.run_id));
     }
     refuse_unseen(context, loaded)
+}
+
+/// Whether a person may be asked about a run from here.
+pub fn may_ask(context: &Context, loaded: &Loaded) -> bool {
+    !is_inside(context, loaded) && refuse_unseen(context, loaded).is_ok()
 }
 
 /// Whether this process is part of a step of a run.
@@ -177,8 +184,8 @@ fn inside(run_id: &str) -> CommandError {
         .hint("run the command in your own terminal")
 }
 
-/// Refuses to decide about the ledger from inside a step of any run. The ledger may not be readable:
-/// the folders of the runs say which those are.
+/// Refuses to decide about the ledger, or to delete runs, from inside a step of any run. The ledger may
+/// not be readable: the folders of the runs say which those are.
 pub fn refuse_any_step(context: &Context) -> Result<()> {
     let runs = context.project.state_dir.join("runs");
     for entry in std::fs::read_dir(runs).into_iter().flatten().flatten() {
@@ -188,7 +195,9 @@ pub fn refuse_any_step(context: &Context) -> Result<()> {
         if above.into_iter().any(|keeper| keeper.dir.as_deref() == Some(&dir))
             || header.is_some_and(|header| piton_process::strays::from_step(&header.mark))
         {
-            return Err(inside(&entry.file_name().to_string_lossy()));
+            let run_id = entry.file_name().to_string_lossy().into_owned();
+            refused::record(context, &run_id);
+            return Err(inside(&run_id));
         }
     }
     Ok(())

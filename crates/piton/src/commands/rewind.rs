@@ -191,7 +191,7 @@ pub fn not_rewound(why: &Refusal) -> CommandError {
 
 /// How the commands that take work back take a run over.
 fn by_this_command(_run: &str) -> Remedy {
-    "this command and `--takeover`, which first ends what it runs".into()
+    remedy![Words "this command and ", Option "--takeover", Words ", which first ends what it runs"]
 }
 
 /// Refuses to change a run that a person ended for good.

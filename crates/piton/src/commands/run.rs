@@ -236,7 +236,7 @@ fn driven(row: &RunRow) -> CommandError {
     let what = format!("run {} of this plan", row.run_id);
     let watch = format!("attach {}", row.run_id);
     let owner = row.owner.as_ref().map(|lease| &lease.owner);
-    CommandError::driven(&what, owner, &watch, "`--resume --takeover`".into())
+    CommandError::driven(&what, owner, &watch, remedy![Option "--resume --takeover"])
 }
 
 /// Prints what a new run of a plan would do that begins with these events.

@@ -25,13 +25,13 @@ static PLACE: OnceLock<Place> = OnceLock::new();
 
 /// Where the person reads.
 pub fn place() -> &'static Place {
-    PLACE.get_or_init(|| Place::new(zone))
+    PLACE.get_or_init(|| Place::new(zone, piton_process::strays::is_in_step))
 }
 
 /// Notes that the person works in another folder than where they stand.
 pub fn works_in(dir: &Path) {
     // Set once, by the command line, before anything is printed.
-    let _ = PLACE.set(Place::new(zone).outside(dir));
+    let _ = PLACE.set(Place::new(zone, piton_process::strays::is_in_step).outside(dir));
 }
 
 /// The time zone here. Unless `TZ` names one, the file of the system is read directly: opening the

@@ -21,6 +21,16 @@ fn an_ordinary_run() {
     screen.piton("resume nightly").is("resume-complete");
 }
 
+/// Lost: what an agent is told when it takes over would be unread by people.
+#[test]
+fn a_brief_of_a_failed_run() {
+    let plan = PLAN.replace("echo 41 tests passed", "echo test api::answers ... FAILED; exit 1");
+    let mut screen = Screen::with_plan(&plan);
+    screen.quietly("run --run-id nightly");
+    screen.quietly("checkpoint -m \"the page is final\"");
+    screen.piton("brief").piton("brief --tokens 200").piton("brief --tokens 5").is("brief");
+}
+
 /// Lost: the first thing a person sees in a project without runs would be unread.
 #[test]
 fn before_the_first_run() {

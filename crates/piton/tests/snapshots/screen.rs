@@ -23,6 +23,7 @@ const SIZE: Winsize = Winsize { ws_col: 100, ws_row: 40, ws_xpixel: 0, ws_ypixel
 
 /// What differs from one time to the next, and what a transcript has instead.
 const STABLE: &[(&str, &str)] = &[
+    (r", \d+[smhd] ago\]", ", 5m ago]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "2026-01-01T12:00:00Z"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-01 12:00:00"),
     (r"\b\d\d:\d\d:\d\d\b", "12:00:00"),
@@ -38,6 +39,11 @@ const STABLE: &[(&str, &str)] = &[
     (r"\d+(\.\d+)? .B free \(\d+ ?%\)", "50.0 GB free (50 %)"),
     (r"git version [\d.]+", "git version 2.47.3"),
     (r"ok: cgroups.*", "ok: cgroups: used"),
+    // What is installed here is nobody's business there.
+    (
+        r"(ok: agent[^\n]*\n(  next: [^\n]*\n)*)+",
+        "ok: agent programs not found: claude, codex, gemini, opencode\n",
+    ),
 ];
 
 /// What a scratch folder is shown as: of the same length, so that lines break where they did.

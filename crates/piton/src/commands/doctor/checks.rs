@@ -244,7 +244,7 @@ fn processes(
     if let Some(pid) = keeper {
         let what = format!("run {run} has a keeper (process {pid}) and no driver");
         findings.push(if run_status(&loaded.state, false).is_final() {
-            Finding::warning(what).next(format!("if it stays, end it with `kill {pid}`"))
+            Finding::warning(what).next(remedy![Words "if it stays, end it with ", Shell "kill {pid}"])
         } else {
             Finding::ok(what).next(
                 remedy![Words "its steps still run; ", Piton "resume {run}", Words " takes them over"],
@@ -256,10 +256,9 @@ fn processes(
         for Stray { pid, name, key, .. } in strays::find(&loaded.state.mark, keeper, &keep) {
             let key = key.map_or(String::new(), |k| format!(", started by {k}"));
             let what = format!("run {run} left process {pid} ({name}{key})");
-            findings.push(
-                Finding::warning(what)
-                    .next(remedy![Piton "resume {run}", Words " ends it; so does `kill {pid}`"]),
-            );
+            findings.push(Finding::warning(what).next(
+                remedy![Piton "resume {run}", Words " ends it; so does ", Shell "kill {pid}"],
+            ));
         }
     }
     findings

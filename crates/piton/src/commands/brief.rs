@@ -1,0 +1,109 @@
+//! `piton brief`: what an agent needs to go on with a run, in at most so many tokens.
+//!
+//! Rebuilt from the ledger each time. It only reads: files that changed after the last snapshot are not
+//! named.
+
+use std::path::Path;
+
+use piton_agents::brief::{self, Course, Fact, Input, Section};
+use piton_core::plan::Work;
+use piton_core::state::{LaneState, Progress};
+use piton_core::summary::current;
+use piton_core::text::short;
+use piton_core::{Plan, RunState, StepPath, remedy};
+use piton_workspace::history;
+
+use crate::cli::BriefArgs;
+use crate::context::{Context, now};
+use crate::drive;
+use crate::error::Result;
+use crate::plan_file::redactor_of_run;
+use crate::ui;
+
+/// Lanes whose changed files are looked up: each costs a call of git, and a brief has no room for more.
+const LANES_MAX: usize = 4;
+
+/// Prints the brief of a run.
+pub fn run(context: &Context, args: &BriefArgs) -> Result<()> {
+    let mut store = context.read_store()?;
+    let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
+    let loaded = store.load_row(row)?;
+    let run_id = &loaded.row.run_id;
+    if loaded.seq == 0 {
+        ui::say(remedy![
+            Words "run {run_id} has not started, so there is nothing to sum up; start it with ",
+            Piton "resume {run_id}"
+        ]);
+        return Ok(());
+    }
+    let mut course = Course::default();
+    store.each_event(&loaded.row, 0, |seq, at, event| {
+        // What a driver records meanwhile is not part of the state that is shown.
+        if seq <= loaded.seq {
+            course.take(seq, at, event);
+        }
+    })?;
+    let state = &loaded.state;
+    // A plan that is lost is for `piton doctor` to tell; much can be said without.
+    let plan = store.plan(state).ok();
+    let own = args.agent.as_deref().and_then(|agent| step_of(state, plan.as_ref()?, agent));
+    let step = own.or_else(|| current(state));
+    let redactor = redactor_of_run(context, run_id, &state.plan_path);
+    let input = Input {
+        state,
+        plan: plan.as_ref(),
+        course: &course,
+        step: step.as_ref(),
+        more: step.as_ref().map(|step| changed(context, state, step)).unwrap_or_default(),
+        now: now(),
+        redactor: &redactor,
+    };
+    let limit = match &args.agent {
+        Some(agent) => brief::limit_for(agent, args.tokens),
+        None => args.tokens,
+    };
+    let brief = brief::brief(&input, limit);
+    let shown = piton_view::brief::Brief::new(run_id, &brief);
+    ui::show(context.json, &shown, || brief.text.clone());
+    Ok(())
+}
+
+/// The step that an agent works on, or that it is next to work on.
+fn step_of(state: &RunState, plan: &Plan, agent: &str) -> Option<StepPath> {
+    let is_own = |path: &StepPath| {
+        plan.step(path).is_some_and(
+            |step| matches!(&step.work, Work::Prompt { agent: other, .. } if other == agent),
+        )
+    };
+    let mut open: Vec<_> = state.steps().filter(|(_, step)| !step.progress.is_over()).collect();
+    // Those at work first.
+    open.sort_by_key(|(_, step)| !matches!(step.progress, Progress::Running { .. }));
+    open.into_iter().map(|(path, _)| path).find(is_own)
+}
+
+/// The files that lanes changed, up to their last snapshots: first those of the step's own lane, then
+/// those of the lanes that began last.
+fn changed(context: &Context, state: &RunState, step: &StepPath) -> Vec<Fact> {
+    let own = step.lane();
+    let mut lanes: Vec<_> = state.lanes().filter(|(_, lane)| lane.work.is_some()).collect();
+    lanes.reverse();
+    lanes.sort_by_key(|(path, _)| *path != own);
+    let root = drive::root_of(context, state);
+    lanes.iter().take(LANES_MAX).flat_map(|(_, lane)| changed_by(&root, lane)).collect()
+}
+
+fn changed_by(root: &Path, lane: &LaneState) -> Vec<Fact> {
+    let Some(work) = &lane.work else { return Vec::new() };
+    let before = lane.steps.iter().find_map(|step| step.before.as_ref());
+    let old = match (&work.base_sha, before) {
+        (Some(base), _) if !lane.isolation.is_in_place() => format!("{base}^{{tree}}"),
+        (_, Some(before)) => format!("{before}:tree"),
+        _ => return Vec::new(),
+    };
+    let Some(latest) = &work.latest.snapshot else { return Vec::new() };
+    // Without its repository a run can still be summed up.
+    let paths = history::changed(root, &old, &format!("{latest}:tree")).unwrap_or_default();
+    let source = format!("snapshot {}", short(latest));
+    let name = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+    paths.iter().map(|path| Fact::new(Section::Changed, name(path), source.clone())).collect()
+}
