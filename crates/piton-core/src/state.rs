@@ -16,6 +16,7 @@ use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
 use crate::replan_state::REPLAN_LANE;
 pub use crate::replan_state::Replans;
+use crate::session_state::SessionState;
 use crate::status::Status;
 pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
@@ -108,6 +109,9 @@ pub struct RunState {
     /// Its replans: how many each phase has had, and what asks for another.
     #[serde(skip_serializing_if = "Replans::is_empty")]
     pub replans: Replans,
+    /// The session that it is of, if it has no plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<SessionState>>,
 }
 
 /// What a run used of its budgets.

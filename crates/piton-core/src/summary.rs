@@ -189,6 +189,9 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
     if let Some(ended) = state.ended {
         return ended;
     }
+    if let Some(session) = &state.session {
+        return session.status();
+    }
     let phases: Vec<Status> = state.phases.iter().map(|p| phase_status(state, p)).collect();
     let combined = combine(&phases);
     if matches!(combined, Status::Complete | Status::Skipped) {

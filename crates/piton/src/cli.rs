@@ -3,6 +3,7 @@
 mod back;
 mod deciding;
 mod report;
+mod session;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 pub use deciding::{GateArgs, InitArgs, RejectArgs, ReplanArgs};
 pub use report::{Format, ReportArgs};
+pub use session::{
+    EndArgs, SaveArgs, SessionArgs, SessionCommand, StartArgs, TaskArgs, TaskCommand, Trigger,
+    Which,
+};
 
 /// The help section for options that every command has.
 const GLOBAL: &str = "Global options";
@@ -92,6 +97,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Import a run that another tool recorded.
     Import(ImportArgs),
+    /// Record what happens in an agent's session, and continue from its checkpoint.
+    Session(SessionArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
     /// Print the JSON Schema of a document.

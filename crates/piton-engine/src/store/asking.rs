@@ -217,6 +217,8 @@ pub fn describe(events: &[Event]) -> String {
             Event::RunArchived(_) => "archived the run".to_owned(),
             Event::ReplanWanted(e) => format!("{} will be replanned", e.phase),
             Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
+            Event::SessionOpened(e) => format!("opened session {}", e.session),
+            Event::SessionEnded(e) => format!("ended session {}", e.session),
             other => codec::tag(other).to_owned(),
         })
         .collect();

@@ -1,7 +1,7 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
 mod aside;
-mod create;
+pub mod create;
 mod existing;
 mod features;
 mod next_phase;
