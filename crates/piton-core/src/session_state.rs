@@ -45,6 +45,8 @@ pub struct SessionState {
     pub ended: bool,
     /// Whether files were taken back since its last event.
     pub rewound: bool,
+    /// The active checkpoint and the task before files were taken back.
+    pub before_rewind: Option<(Option<String>, Option<String>)>,
     /// What the last recovery cost.
     pub cost: Cost,
 }
@@ -113,9 +115,14 @@ impl SessionState {
     /// checkpoint that the files are of.
     pub(crate) fn rewound(&mut self, to: &str, is_back: bool) {
         self.rewound = is_back;
-        let named = self.points.iter().rev().find(|point| point.name == to);
-        let point = if is_back { named } else { self.points.last() };
-        if let Some(point) = point {
+        if !is_back {
+            if let Some((active, task)) = self.before_rewind.take() {
+                (self.active, self.task) = (active, task);
+            }
+            return;
+        }
+        self.before_rewind = Some((self.active.clone(), self.task.clone()));
+        if let Some(point) = self.points.iter().rev().find(|point| point.name == to) {
             self.active = Some(point.name.clone());
             self.task.clone_from(&point.task);
         }

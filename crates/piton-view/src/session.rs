@@ -1,11 +1,12 @@
 //! What the commands of a session answer, and what a recovery cost.
 
-use piton_core::event::Reason;
+use piton_core::Millis;
+use piton_core::event::{Cause, Event, Reason, SessionOpened};
 use piton_core::session_state::{Cost, SessionState};
 use serde::Serialize;
 
 use crate::shape::shapes;
-use crate::text::sanitize;
+use crate::text::{count, sanitize};
 
 /// How a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -186,16 +187,33 @@ impl Ended {
     }
 }
 
-/// A part of a recovery: its name, its tokens, and what the protocol allows for it.
-type Part = (&'static str, u64, u64);
+/// A part of a recovery: its tokens, and what the protocol allows for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its tokens.
+    pub tokens: u64,
+    /// What the protocol allows.
+    pub budget: u64,
+}
 
+impl Part {
+    /// Tells whether it takes twice its budget.
+    pub fn is_over(&self) -> bool {
+        self.tokens >= 2 * self.budget
+    }
+}
+
+/// What is said of a part that takes twice its budget.
+pub const OVER: &str = "warning: twice its budget";
 /// What the protocol allows for a whole recovery.
 const TOTAL_TOKENS: u64 = 19_000;
 
-/// What the last recovery of a session cost, line by line; what takes twice its budget is marked.
-pub fn cost(session: &SessionState) -> Vec<String> {
+/// What the last recovery of a session cost; parts that did not happen are left out.
+pub fn parts(session: &SessionState) -> Vec<Part> {
     let Cost { creation, load, context, completion, sync } = session.cost;
-    let parts: [Part; 6] = [
+    let all = [
         ("checkpoint creation", creation, 500),
         ("checkpoint load", load, 300),
         ("recovery context", context, 2_000),
@@ -203,9 +221,63 @@ pub fn cost(session: &SessionState) -> Vec<String> {
         ("full sync", sync, 1_000),
         ("total", session.cost.total(), TOTAL_TOKENS),
     ];
-    let line = |(name, tokens, budget): &Part| {
-        let warning = if *tokens >= 2 * budget { "  warning: twice its budget" } else { "" };
+    let parts = all.into_iter().map(|(name, tokens, budget)| Part { name, tokens, budget });
+    parts.filter(|part| part.tokens > 0).collect()
+}
+
+/// The same for a person, line by line.
+pub fn cost(session: &SessionState) -> Vec<String> {
+    let line = |part: &Part| {
+        let Part { name, tokens, budget } = part;
+        let warning = if part.is_over() { format!("  {OVER}") } else { String::new() };
         format!("{name:<20} {tokens:>7} of {budget:>6} tokens{warning}")
     };
-    parts.iter().filter(|(_, tokens, _)| *tokens > 0).map(line).collect()
+    parts(session).iter().map(line).collect()
+}
+
+/// How far a session is.
+pub fn progress(session: &SessionState, ago: Millis) -> String {
+    let tasks = count(session.finished as usize, "task");
+    format!("{tasks} finished, last event {ago} ago")
+}
+
+/// What a session is about, line by line, each with its name.
+pub fn lines(session: &SessionState) -> Vec<(&'static str, String)> {
+    let number = match session.sessions {
+        0 | 1 => String::new(),
+        number => format!(" (session {number} of this run)"),
+    };
+    let mut lines = vec![("session", format!("{}{number}", sanitize(&session.session)))];
+    lines.extend(
+        session.task.as_ref().map(|task| ("task", format!("{} is in progress", sanitize(task)))),
+    );
+    lines
+}
+
+/// An event of a session in words.
+pub fn event(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::SessionOpened(SessionOpened { session, resumed: Some(resumed), .. }) => {
+            let at = sanitize(&resumed.timestamp);
+            format!("session {} resumed from the checkpoint of {at}", sanitize(session))
+        }
+        Event::SessionOpened(e) => format!("session {} began", sanitize(&e.session)),
+        Event::SessionNotResumed(e) => {
+            format!("the checkpoint was not resumed: {}", sanitize(&e.why))
+        }
+        Event::SessionChanged(e) => match (e.cause, &e.task) {
+            (Cause::TaskStarted, Some(task)) => format!("task {} started", sanitize(task)),
+            (Cause::TaskFinished, Some(task)) => format!("task {} finished", sanitize(task)),
+            (Cause::Decomposed, Some(task)) => {
+                format!("the task was split; {} is in progress", sanitize(task))
+            }
+            _ if e.changes.is_empty() => return None,
+            _ => format!("{} applied", count(e.changes.len(), "change")),
+        },
+        Event::SessionSynced(_) => {
+            "all changes are written, and the checkpoint is removed".to_owned()
+        }
+        Event::SessionEnded(e) => format!("session {} ended", sanitize(&e.session)),
+        _ => return None,
+    })
 }

@@ -354,7 +354,13 @@ impl Document {
         let column = |line: &str| line.len() - line.trim_start().len();
         let own = column(&self.text[extent.clone()]);
         let is_next = rest.trim_start().starts_with("- ") && column(rest) == own;
-        if is_next { extent.start..end } else { extent.clone() }
+        if is_next {
+            return extent.start..end;
+        }
+        // The last element takes the blank lines before it along, if others follow.
+        let before = self.text[..extent.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
+        let gap = self.after_line(before).min(extent.start);
+        if end > extent.end { gap..extent.end } else { extent.clone() }
     }
 
     /// An insertion of lines at the start of a line, or behind the last one.

@@ -6,6 +6,7 @@
 mod plan;
 mod replans;
 pub mod runs;
+mod session;
 
 use piton_core::event::{
     BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster, Comment, DriverAttached,
@@ -481,6 +482,7 @@ fn story() -> Vec<Event> {
         }),
     ]);
     story.extend(replans::story(&plan));
+    story.extend(session::story());
     story.extend([
         Event::BudgetExhausted(BudgetExhausted { budget: text("tokens"), used: 9, limit: 8 }),
         left(Verdict::Budget),
@@ -509,5 +511,6 @@ pub fn requests() -> Vec<Request> {
             head: Some(text("head")),
             snapshots: vec![(Some(lane(LANE)), snapshot("lane")), (None, snapshot("root"))],
         },
+        session::request(),
     ]
 }

@@ -161,7 +161,12 @@ impl Board {
     pub fn active_sprint(&self) -> Option<&str> {
         let current = self.current().map(|task| task.id.as_str());
         let named = || self.sprints.iter().filter(|sprint| !sprint.id.is_empty());
-        let holds = |sprint: &&Sprint| sprint.tasks.iter().any(|id| Some(id.as_str()) == current);
+        // A part of a task is in the sprint of the whole.
+        let is_part = |id: &String| {
+            let rest = current.and_then(|current| current.strip_prefix(id.as_str()));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let holds = |sprint: &&Sprint| sprint.tasks.iter().any(is_part);
         let found = named().find(holds).or_else(|| named().find(|sprint| sprint.is_active));
         found.map(|sprint| sprint.id.as_str())
     }

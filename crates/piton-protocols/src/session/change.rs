@@ -94,10 +94,11 @@ impl Change {
             (Operation::Decompose, true) => self.split_task(document),
             (Operation::Add, true) => self.add_task(document),
             (Operation::Delete, true) if self.task.is_some() && self.is_whole_task() => {
-                let Some((path, document)) = self.place(document)? else { return no_task(self) };
                 let mut document = document;
-                let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                document.remove(&path)?;
+                // One that is gone already is as it should be.
+                if let Some(path) = self.place(&document)? {
+                    document.remove(&[&path[0], &path[1]])?;
+                }
                 Ok(document)
             }
             (Operation::Update, true) if self.task.is_some() => self.update_task(document),
@@ -121,12 +122,11 @@ impl Change {
     }
 
     /// Where its task is on the board.
-    fn place(&self, document: Document) -> Result<Option<([String; 2], Document)>, Problem> {
-        let board = board_of(document)?;
+    fn place(&self, document: &Document) -> Result<Option<[String; 2]>, Problem> {
+        let board = board_of(document.clone())?;
         let id = self.task.as_deref().unwrap_or_default();
-        let place =
-            board.task(id).map(|task| [task.column.as_str().to_owned(), task.index.to_string()]);
-        Ok(place.map(|place| (place, board.document)))
+        let task = board.task(id);
+        Ok(task.map(|task| [task.column.as_str().to_owned(), task.index.to_string()]))
     }
 
     fn move_task(&self, document: Document) -> Result<Document, Problem> {
@@ -214,9 +214,8 @@ impl Change {
             rest => rest,
         };
         let id = self.task.as_deref().unwrap_or_default();
-        let Some((place, mut document)) = self.place(document.clone())? else {
-            return missing(&document, id);
-        };
+        let Some(place) = self.place(&document)? else { return missing(&document, id) };
+        let mut document = document;
         let path: Vec<String> =
             place.into_iter().chain(own.iter().map(|name| (*name).to_owned())).collect();
         if !own.is_empty() {
@@ -229,12 +228,6 @@ impl Change {
     fn is_whole_task(&self) -> bool {
         steps(&self.field).len() <= 2
     }
-}
-
-fn no_task(change: &Change) -> Result<Document, Problem> {
-    // The task is gone, as it should be.
-    let _ = change;
-    Document::new("", "")
 }
 
 fn missing(document: &Document, id: &str) -> Result<Document, Problem> {

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use piton_core::event::{Event, Reason, SessionNotResumed, SessionSaved};
 use piton_core::hash::Sha;
 use piton_core::{Plan, RunState, Timestamp};
+use piton_formats::diagnostic::code;
 use piton_formats::json::{Object, Tree};
 use piton_formats::yaml::Document;
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ use super::{CHECKPOINTS, LATEST};
 use crate::files::{Around, Edit, Files, Run, Wanted};
 use crate::time;
 
-/// Entries of the log that are written at most; older ones are a person's to remove.
+/// The list in the progress file that failed resumes are added to.
 const LOG_FIELD: &str = "log";
 /// A progress file that has only its log.
 const PROGRESS: &str = "---\nlog: []\n---\n";
@@ -389,7 +390,11 @@ impl Changing {
                 Step::Changes(changes) => {
                     for change in changes.iter().filter_map(|change| Change::read(change).ok()) {
                         let is_board = self.kind == FileKind::Board;
-                        document = change.apply(document, is_board).map_err(words)?;
+                        document = match change.apply(document.clone(), is_board) {
+                            // A task that a person removed since needs no change.
+                            Err(problem) if problem.code == code::UNKNOWN_ID => document,
+                            changed => changed.map_err(words)?,
+                        };
                     }
                 }
                 Step::Log(why) => {

@@ -22,7 +22,9 @@ pub fn run(context: &Context, args: &SessionArgs) -> Result<()> {
         SessionCommand::Start(args) => {
             let started = start::run(context, args)?;
             started.warnings().iter().for_each(|line| ui::say(line.as_str()));
-            ui::show(context.json, &started, || started.context.clone().unwrap_or_default());
+            if context.json || started.context.is_some() {
+                ui::show(context.json, &started, || started.context.clone().unwrap_or_default());
+            }
             match started.start {
                 Start::Asks => Err(CommandError::silent(Kind::Waiting)),
                 _ => Ok(()),

@@ -2,6 +2,7 @@
 
 use piton_core::event::{Cause, Reason, SessionChanged, SessionSaved};
 use piton_core::session_state::SessionAct;
+use piton_formats::diagnostic::code;
 use piton_protocols::session::board::Board;
 use piton_protocols::session::change::{Change, Pending, Raw};
 use piton_protocols::session::cleanup;
@@ -17,6 +18,7 @@ use crate::cli::{SaveArgs, Trigger};
 use crate::commands::{current_files, request};
 use crate::context::{Context, now};
 use crate::error::Result;
+use crate::ui;
 
 /// What a checkpoint is asked to be.
 #[derive(Clone, Debug, Default)]
@@ -98,19 +100,38 @@ pub fn pending(here: &Here<'_>) -> Result<Pending> {
     read.map(|(pending, _)| pending).map_err(|problem| here::document(&problem))
 }
 
-/// The board as it is when these changes are written.
-pub fn with_changes(board: Board, changes: &[Raw]) -> Result<Board> {
+/// The board as it is when collected changes are written, and those of them that fit. A change that
+/// Piton does not understand, or of a task that is not there, is reported and left where it is.
+pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(Board, Vec<Raw>)> {
+    let mut fits = Vec::new();
     let mut document = board.document;
-    for change in changes.iter().filter_map(|change| Change::read(change).ok()) {
-        let is_board =
-            matches!(change.file.split('.').next(), Some("taskBoard" | "backlog" | "board"));
-        if is_board {
-            // One that does not fit is reported where the file is written.
-            document = change.apply(document.clone(), true).unwrap_or(document);
+    for raw in changes {
+        let odd = |why: &str| ui::say(format!("warning: a change is not applied: {why}"));
+        let change = match Change::read(raw) {
+            Ok(change) => change,
+            Err(why) => {
+                odd(why);
+                continue;
+            }
+        };
+        let Some(target) = here.bank.target(&change.file) else {
+            odd(&format!("`{}` is not a file of the memory bank", change.file));
+            continue;
+        };
+        if here.bank.target("taskBoard").as_ref() == Some(&target) {
+            document = match change.apply(document.clone(), true) {
+                Err(problem) if problem.code == code::UNKNOWN_ID => {
+                    odd(&problem.message);
+                    continue;
+                }
+                changed => changed.map_err(|problem| here::document(&problem))?,
+            };
         }
+        fits.push(raw.clone());
     }
     let board = Board::read("the task board", document.text());
-    board.map(|(board, _)| board).map_err(|problem| here::document(&problem))
+    let (board, _) = board.map_err(|problem| here::document(&problem))?;
+    Ok((board, fits))
 }
 
 /// Makes the checkpoint: collected changes are written first where the protocol says so.
@@ -119,14 +140,14 @@ pub fn save(recording: &mut Recording<'_>, reason: Reason, asked: &Asked) -> Res
     let is_flushed = waiting.is_due()
         || matches!(reason, Reason::TokenCritical | Reason::SessionEnd | Reason::TaskCompletion);
     let board = recording.here.bank.board().map_err(|problem| here::document(&problem))?;
-    let board = with_changes(board, &waiting.changes)?;
+    let (board, fits) = with_changes(&recording.here, board, &waiting.changes)?;
     let split = board.current().filter(|_| reason == Reason::TokenCritical).and_then(|task| {
         let at = time::write_seconds(now());
         Some((task.id.clone(), decompose::split(task, &asked.parts, &at)?))
     });
     let mut acts = Vec::new();
-    if is_flushed && !waiting.changes.is_empty() {
-        acts.push(changed(recording, &waiting.changes, Cause::Flush, None));
+    if is_flushed && !fits.is_empty() {
+        acts.push(changed(recording, &fits, Cause::Flush, None));
     }
     if let Some((task, change)) = &split {
         let first = decompose::first_part(task);
@@ -137,7 +158,7 @@ pub fn save(recording: &mut Recording<'_>, reason: Reason, asked: &Asked) -> Res
         recording.record(acts)?;
     }
     let board = match &split {
-        Some((_, change)) => with_changes(board, std::slice::from_ref(change))?,
+        Some((_, change)) => with_changes(&recording.here, board, std::slice::from_ref(change))?.0,
         None => board,
     };
     written(recording, reason, asked, &board, waiting.changes)
@@ -178,7 +199,12 @@ fn written(
         owner: (run_id.clone(), session.clone()),
     });
     let context = here.context;
-    let message = request::message(context, loaded, &asked.message)?;
+    let usual = || match checkpoint.in_progress.first() {
+        Some(task) => format!("{} at {task}", reason.as_str()),
+        None => reason.as_str().to_owned(),
+    };
+    let message = if asked.message.is_empty() { usual() } else { asked.message.clone() };
+    let message = request::message(context, loaded, &message)?;
     let document = context.redactor.redact(&checkpoint.write()).into_owned();
     let task = checkpoint.in_progress.first().cloned();
     let is_critical = reason == Reason::TokenCritical;

@@ -165,7 +165,7 @@ fn resumed(
     let changes: Vec<Raw> = checkpoint.deltas.iter().filter(is_left).cloned().collect();
     let changes = if is_applied { Vec::new() } else { changes };
     let board = recording.here.bank.board().map_err(|problem| here::document(&problem))?;
-    let board = with_changes(board, &changes)?;
+    let (board, changes) = with_changes(&recording.here, board, &changes)?;
     let applied = changes.len();
     let count = &tokens::estimate;
     let bank = &recording.here.bank;

@@ -118,7 +118,7 @@ fn whole<'b>(board: &'b Board, part: &str) -> Option<&'b Task> {
 fn board(here: &Here<'_>) -> Result<(Board, Vec<Raw>)> {
     let waiting = pending(here)?.changes;
     let board = here.bank.board().map_err(|problem| here::document(&problem))?;
-    Ok((with_changes(board, &waiting)?, waiting))
+    with_changes(here, board, &waiting)
 }
 
 fn task<'b>(board: &'b Board, id: &str) -> Result<&'b Task> {
