@@ -65,6 +65,11 @@ impl Document {
         Ok(Self { file: file.to_owned(), text: text.to_owned(), part, root })
     }
 
+    /// The name of the file, as it was given.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The text with all edits.
     pub fn text(&self) -> &str {
         &self.text

@@ -123,14 +123,14 @@ impl Change {
 
     /// Where its task is on the board.
     fn place(&self, document: &Document) -> Result<Option<[String; 2]>, Problem> {
-        let board = board_of(document.clone())?;
+        let board = board_of(document)?;
         let id = self.task.as_deref().unwrap_or_default();
         let task = board.task(id);
         Ok(task.map(|task| [task.column.as_str().to_owned(), task.index.to_string()]))
     }
 
     fn move_task(&self, document: Document) -> Result<Document, Problem> {
-        let board = board_of(document)?;
+        let board = board_of(&document)?;
         let id = self.task.as_deref().unwrap_or_default();
         let (Some(task), Some(to)) = (board.task(id), self.to) else {
             return missing(&board.document, id);
@@ -149,7 +149,7 @@ impl Change {
     }
 
     fn split_task(&self, document: Document) -> Result<Document, Problem> {
-        let board = board_of(document)?;
+        let board = board_of(&document)?;
         let id = self.task.as_deref().unwrap_or_default();
         let Some(task) = board.task(id) else { return missing(&board.document, id) };
         let (column, index) = (task.column, task.index.to_string());
@@ -173,7 +173,7 @@ impl Change {
     }
 
     fn add_task(&self, document: Document) -> Result<Document, Problem> {
-        let board = board_of(document)?;
+        let board = board_of(&document)?;
         let field = steps(&self.field);
         let column = field.first().and_then(|name| Column::named(name));
         let id = self.value.get("id").and_then(Value::as_str).or(self.task.as_deref());
@@ -231,16 +231,15 @@ impl Change {
 }
 
 fn missing(document: &Document, id: &str) -> Result<Document, Problem> {
-    let mut sink = Sink::new("the task board", document.text());
+    let mut sink = Sink::new(document.file(), document.text());
     let hint = "add the task, or remove the change from `progress-delta.json`";
     sink.error(code::UNKNOWN_ID, &(0..0), format!("the board has no task {id}"), hint);
     // The sink has exactly one problem.
     Err(Box::new(sink.finish().swap_remove(0)))
 }
 
-fn board_of(document: Document) -> Result<Board, Problem> {
-    let text = document.into_text();
-    Board::read("the task board", &text).map(|(board, _)| board)
+fn board_of(document: &Document) -> Result<Board, Problem> {
+    Board::read(document.file(), document.text()).map(|(board, _)| board)
 }
 
 /// Adds a task to a column, also where the empty list has a comment behind it.

@@ -37,7 +37,9 @@ fn a_session_has_a_status_and_no_steps_to_run() {
     scene.session("task start T003 --session a").exits(0);
     let view = status(&scene);
     assert_eq!((&view["status"], &view["session"]["task"]), (&json!("running"), &json!("T003")));
-    scene.project.piton(&["resume"]).exits(2).says("session start");
+    let run = view["run_id"].as_str().expect("a name").to_owned();
+    scene.project.piton(&["resume"]).exits(2).says("no unfinished run");
+    scene.project.piton(&["resume", &run]).exits(2).says("session start");
     scene.answer("checkpoint --session a --tokens 181000");
     assert_eq!(status(&scene)["status"], "interrupted");
     scene.answer("start --session b");

@@ -11,7 +11,9 @@ fn screen() -> Screen {
 #[test]
 fn a_session_that_is_interrupted_and_resumes() {
     let mut screen = screen();
-    screen.piton("session start --session monday").piton("session task start T001 --session monday");
+    screen
+        .piton("session start --session monday")
+        .piton("session task start T001 --session monday");
     screen.piton("session checkpoint --session monday --tokens 150000/200000");
     screen.piton("session checkpoint --session monday --tokens 182000/200000").piton("status");
     screen.piton("resume").is("session-interrupted");

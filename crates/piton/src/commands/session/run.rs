@@ -5,12 +5,13 @@ use piton_core::event::{
 };
 use piton_core::lane::Isolation;
 use piton_core::request::Request;
-use piton_core::session_state::SessionAct;
+use piton_core::session_state::{SessionAct, SessionState};
 use piton_core::{LanePath, RunId, RunState, apply};
 use piton_engine::Store;
 use piton_engine::store::{Commit, Loaded};
 use piton_formats::{Input, read_plan};
 use piton_ledger::{Lease, NewRun, RunRow};
+use piton_protocols::session::checkpoint::Checkpoint;
 use piton_protocols::session::{ID, LANE, PHASE, PLAN};
 use piton_protocols::time;
 use piton_view::answers::Outcome;
@@ -43,7 +44,8 @@ impl<'c> Recording<'c> {
         let mut store = here.context.write_store()?;
         let known = match session {
             Some(session) => {
-                noted(&here, &mut store, session)?.or(found(&here, &mut store, |s| s == session)?)
+                noted(&here, &mut store, session)?
+                    .or(found(&here, &mut store, |state| state.session == session)?)
             }
             None => found(&here, &mut store, |_| true)?,
         };
@@ -60,13 +62,25 @@ impl<'c> Recording<'c> {
         Ok(new)
     }
 
-    /// The run that a checkpoint names, if it can go on.
-    pub fn named(here: Here<'c>, run: Option<&str>, session: &str) -> Result<Self> {
+    /// The run of a checkpoint: the one that it names, or one that met it before. It begins here if
+    /// there is none.
+    pub fn of_checkpoint(here: Here<'c>, checkpoint: &Checkpoint, session: &str) -> Result<Self> {
         let mut store = here.context.write_store()?;
-        let row = run.map(|run| store.ledger().run(run)).transpose()?.flatten();
-        let row = row.filter(|row| row.seq > 0 && row.plan == here.plan_path() && unfinished(row));
-        let loaded = match row {
-            Some(row) => store.load_row(row)?,
+        let named = checkpoint.owner.as_ref().map(|(run, _)| store.ledger().run(run));
+        let named = named.transpose()?.flatten();
+        let named =
+            named.filter(|row| row.seq > 0 && row.plan == here.plan_path() && unfinished(row));
+        let time = Some(&checkpoint.timestamp);
+        let met = |state: &SessionState| {
+            let resumed = state.resumed.as_ref().map(|resumed| &resumed.timestamp);
+            resumed == time || state.not_resumed.as_ref() == time
+        };
+        let known = match named {
+            Some(row) => Some(store.load_row(row)?),
+            None => found(&here, &mut store, met)?,
+        };
+        let loaded = match known {
+            Some(loaded) => loaded,
             None => create(&here, &mut store)?,
         };
         Ok(Self { here, store, loaded, session: session.to_owned() })
@@ -109,7 +123,7 @@ fn noted(here: &Here<'_>, store: &mut Store, session: &str) -> Result<Option<Loa
 pub fn found(
     here: &Here<'_>,
     store: &mut Store,
-    fits: impl Fn(&str) -> bool,
+    fits: impl Fn(&SessionState) -> bool,
 ) -> Result<Option<Loaded>> {
     let (plan, root) = (here.plan_path(), &here.context.project.root);
     let is_own = |row: &RunRow| {
@@ -118,7 +132,7 @@ pub fn found(
     for row in store.runs()?.into_iter().filter(is_own) {
         let loaded = store.load_row(row)?;
         let session = loaded.state.session.as_ref();
-        if session.is_some_and(|s| fits(&s.session)) {
+        if session.is_some_and(|session| fits(session)) {
             return Ok(Some(loaded));
         }
     }

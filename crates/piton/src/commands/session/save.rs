@@ -129,7 +129,7 @@ pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(B
         }
         fits.push(raw.clone());
     }
-    let board = Board::read("the task board", document.text());
+    let board = Board::read(document.file(), document.text());
     let (board, _) = board.map_err(|problem| here::document(&problem))?;
     Ok((board, fits))
 }

@@ -114,9 +114,8 @@ fn failed(
     why: String,
 ) -> Result<Started> {
     let session = session_name(asked);
-    let run = checkpoint.owner.as_ref().map(|(run, _)| run.clone());
     let names = here.checkpoint_names();
-    let mut recording = Recording::named(here, run.as_deref(), &session)?;
+    let mut recording = Recording::of_checkpoint(here, checkpoint, &session)?;
     let state = recording.state().session.as_ref();
     let is_known = state.is_some_and(|s| s.not_resumed.as_ref() == Some(&checkpoint.timestamp));
     if !is_known {
@@ -152,7 +151,7 @@ fn resumed(
     let run = checkpoint.owner.as_ref().map(|(run, _)| run.clone());
     let waiting = pending(&here)?.changes;
     let has_delta = here.bank.delta.is_some();
-    let mut recording = Recording::named(here, run.as_deref(), &session)?;
+    let mut recording = Recording::of_checkpoint(here, checkpoint, &session)?;
     let is_own = run.as_ref() == Some(&recording.loaded.row.run_id);
     let state = recording.state().session.as_ref();
     let is_applied = state.is_some_and(|s| s.applied.as_ref() == Some(&checkpoint.timestamp));

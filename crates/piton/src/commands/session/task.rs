@@ -2,7 +2,7 @@
 
 use piton_core::event::{Cause, Reason, SessionEnded, SessionSynced};
 use piton_core::remedy;
-use piton_core::session_state::SessionAct;
+use piton_core::session_state::{SessionAct, SessionState};
 use piton_core::text::first_few;
 use piton_protocols::session::board::{Board, Column, Task};
 use piton_protocols::session::change::{Raw, moved};
@@ -35,6 +35,8 @@ pub fn start(context: &Context, args: &TaskArgs) -> Result<Moved> {
     }
     let at = time::write_seconds(now());
     let change = moved(&task.id, task.column, Column::InProgress, &at);
+    // A board that cannot be edited is refused before anything is recorded.
+    with_changes(&here, here_board(&here)?, std::slice::from_ref(&change))?;
     let mut recording = Recording::of(here, args.which.session.as_deref())?;
     let task = Some(args.id.clone());
     let act = changed(&recording, &[change], Cause::TaskStarted, task);
@@ -59,6 +61,7 @@ pub fn finish(context: &Context, args: &TaskArgs) -> Result<Moved> {
     changes.extend(
         whole(&board, &task.id).map(|parent| moved(&parent.id, parent.column, Column::Done, &at)),
     );
+    with_changes(&here, here_board(&here)?, &changes)?;
     let mut recording = Recording::of(here, args.which.session.as_deref())?;
     let is_over = task.column == Column::Done && changes.is_empty();
     if !is_over {
@@ -117,8 +120,12 @@ fn whole<'b>(board: &'b Board, part: &str) -> Option<&'b Task> {
 /// The board with all collected changes, and those.
 fn board(here: &Here<'_>) -> Result<(Board, Vec<Raw>)> {
     let waiting = pending(here)?.changes;
-    let board = here.bank.board().map_err(|problem| here::document(&problem))?;
-    with_changes(here, board, &waiting)
+    with_changes(here, here_board(here)?, &waiting)
+}
+
+/// The board as its file has it.
+fn here_board(here: &Here<'_>) -> Result<Board> {
+    here.bank.board().map_err(|problem| here::document(&problem))
 }
 
 fn task<'b>(board: &'b Board, id: &str) -> Result<&'b Task> {
@@ -157,7 +164,7 @@ pub fn end(context: &Context, args: &EndArgs) -> Result<Ended> {
         // A session that recorded nothing has nothing to end.
         let mut store = if has_ledger { Some(context.write_store()?) } else { None };
         let session = args.which.session.as_deref();
-        let fits = |known: &str| session.is_none_or(|session| session == known);
+        let fits = |known: &SessionState| session.is_none_or(|session| session == known.session);
         let known = store.as_mut().map(|store| found(&here, store, fits)).transpose()?.flatten();
         if known.is_none() {
             return Ok(Ended::default());
