@@ -6,6 +6,7 @@
 use crate::event::{Event, ReplanBegun, RunCreated, Shape, ShapeStep, StepFinished, StepStarted};
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane_progress::{self, Change, LaneProgress};
+use crate::session_state;
 use crate::state::{
     CHECKPOINTS_KEPT_MAX, Checkpoint, LaneState, PhaseState, Progress, RunState, StepState,
 };
@@ -491,6 +492,12 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::ReplanRefused(e) => replans::refused(state, e),
         Event::ReplansImported(e) => replans::imported(state, at, e),
         _ if agents::change(state, at, event) => {}
+        Event::SessionOpened(_)
+        | Event::SessionChanged(_)
+        | Event::SessionSaved(_)
+        | Event::SessionNotResumed(_)
+        | Event::SessionSynced(_)
+        | Event::SessionEnded(_) => session_state::change(&mut state.session, at, event),
         _ => lanes::change(state, at, event),
     }
 }

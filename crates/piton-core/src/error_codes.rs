@@ -92,7 +92,9 @@ error_codes! {
     "no-project", "the project cannot be found", "The folder has a `.git` that does not point to a repository.", "If the repository was moved, run `git worktree repair PATH` in it. Otherwise use another folder.";
     "no-repository", "there is no git repository", "Snapshots and worktrees need a git repository, and this folder is not in one.", "Run `git init` and make a first commit, then run the plan again.";
     "no-run", "there is no such run", "No run of this project has that id or matches the command.", "`piton runs --all` lists all runs of this project.";
+    "no-session", "there is no session to record in", "The session protocol is switched off in its protocol file, or the memory bank has no task board.", "Set `enabled: true` in the protocol file, or name the folder of the memory bank with `session.root` in piton.toml.";
     "no-step", "there is no such step", "The run has no phase, lane, step or checkpoint with that name, or none that the command applies to.", "`piton status RUN` shows the steps of the run.";
+    "no-task", "there is no such task", "The task board has no task with that id.", "Name a task of the board. `piton inspect FILE` lists them.";
     "not-committable", "the work of a lane can't be committed", "Files can't be read, their filter fails, git refuses their names, or they changed while they were being committed.", "Fix, rename, ignore or delete the files that the message names, then run `piton resume RUN`.";
     "not-confirmed", "the command was not confirmed", "The command asks before it continues. The answer was no, or there is no terminal to ask on. Nothing was changed.", "Look with `--dry-run`, then add `--yes`.";
     "not-driven", "no process drives the run", "There is nothing to watch: the driver has ended, and the run is not complete.", "Run the command that the hint names. `piton status RUN` shows the state of the run.";
@@ -119,6 +121,8 @@ error_codes! {
     "run-taken-over", "another driver took over the run", "Somebody used `--takeover`. This process can no longer write to the run, and has stopped.", "Watch the run with `piton attach RUN`.";
     "run-unfinished", "a run of this plan is unfinished", "A new run would leave the unfinished one behind, and there is no terminal to ask on.", "Continue it with `piton run PLAN --resume`, or set it aside with `--fresh`.";
     "secret-path", "a path contains a secret", "Paths of inputs, artifacts, folders and the spec are recorded unredacted, because files are found by them. A secret in a path would be recorded too.", "Rename the file.";
+    "session-file", "a file of the memory bank cannot be used", "The task board, the project settings, the active context or the list of changes is damaged, or written in a form that Piton does not read. It was not changed.", "Correct the file at the line that the message names, then run the command again.";
+    "session-run", "a session has no steps to run", "The run is the work of an agent that a person talks to. Piton records it, and runs nothing of it.", "Run `piton session start` in a new session of the agent to continue from its checkpoint.";
     "settings", "the settings cannot be read", "piton.toml exists but cannot be opened.", "Check that it is a file and that you can read it.";
     "several-features", "several features are in progress", "`piton run` without a plan continues the feature that is in progress. There is more than one, and no terminal to ask on.", "Name one of the folders that the hints list.";
     "shared-folder", "lanes share a folder", "Lanes that work in place share the project's folder. Rolling back one of them would also roll back files of the others.", "Leave out `--lane` to roll them back together.";

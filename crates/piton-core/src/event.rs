@@ -15,6 +15,7 @@ use crate::id::{RunId, StepPath};
 use crate::lane::SnapshotRef;
 pub use crate::lane_event::*;
 pub use crate::replan_event::*;
+pub use crate::session_event::*;
 pub use crate::shape::{Shape, ShapeLane, ShapePhase, ShapeStep};
 pub use crate::step_event::*;
 use crate::time::{Millis, Timestamp};
@@ -124,6 +125,18 @@ pub enum Event {
     ReplanRefused(Box<ReplanRefused>),
     /// The replans that another tool recorded are taken over.
     ReplansImported(Box<ReplansImported>),
+    /// A session began to work.
+    SessionOpened(SessionOpened),
+    /// Files of a session are to be changed.
+    SessionChanged(SessionChanged),
+    /// The content of a checkpoint of a session.
+    SessionSaved(Box<SessionSaved>),
+    /// A session could not go on from a checkpoint.
+    SessionNotResumed(Box<SessionNotResumed>),
+    /// The work that a session went on with is finished and written.
+    SessionSynced(SessionSynced),
+    /// A session ended.
+    SessionEnded(SessionEnded),
 }
 
 impl Event {

@@ -36,6 +36,8 @@ pub mod replan;
 mod replan_event;
 pub mod replan_state;
 pub mod request;
+mod session_event;
+pub mod session_state;
 pub mod shape;
 pub mod shell;
 pub mod stage_record;

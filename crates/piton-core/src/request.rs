@@ -22,6 +22,7 @@ use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
 use crate::lane::Role;
 use crate::plan::Plan;
+use crate::session_state::{self, SessionAct};
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
@@ -116,6 +117,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         snapshots: Vec<(Option<crate::id::LanePath>, crate::lane::SnapshotRef)>,
     },
+    /// Record what happened in a session.
+    #[serde(rename = "session")]
+    Session {
+        /// What happened, together.
+        acts: Vec<SessionAct>,
+    },
 }
 
 impl Request {
@@ -175,6 +182,10 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             })])
         }
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
+        Request::Session { acts } => {
+            let last = state.checkpoints.last().map_or(0, |c| number_of(&c.name));
+            Ok(session_state::turn(acts, last, by))
+        }
         Request::Checkpoint { message, head, snapshots } => {
             let count = state.checkpoints.last().map_or(0, |c| number_of(&c.name)) + 1;
             Ok(vec![Event::CheckpointRecorded(CheckpointRecorded {

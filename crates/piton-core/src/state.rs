@@ -17,6 +17,7 @@ use crate::lane::{Isolation, Role, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
 pub use crate::replan_state::Replans;
 use crate::replan_state::{self, PhaseReplans, REPLAN_LANE};
+use crate::session_state::SessionState;
 use crate::status::Status;
 pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
@@ -115,6 +116,9 @@ pub struct RunState {
     /// Budgets that a person was warned of, each with its place.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub warned: BTreeSet<(String, String)>,
+    /// The session that it is of, if it has no plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<SessionState>>,
 }
 
 /// What a run used of its budgets.

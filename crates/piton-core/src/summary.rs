@@ -189,6 +189,9 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
     if let Some(ended) = state.ended {
         return ended;
     }
+    if let Some(session) = &state.session {
+        return session.status();
+    }
     let phases: Vec<Status> = state.phases.iter().map(|p| phase_status(state, p)).collect();
     let combined = combine(&phases);
     let is_done = matches!(combined, Status::Complete | Status::Skipped);
@@ -277,8 +280,12 @@ pub fn current(state: &RunState) -> Option<StepPath> {
     running.or_else(|| state.steps().find(|(_, s)| !s.progress.is_over()).map(|(path, _)| path))
 }
 
-/// How many steps are over, and how many there are.
+/// How many steps are over, and how many there are; of a session its tasks so far.
 pub fn progress(state: &RunState) -> (usize, usize) {
+    if let Some(session) = &state.session {
+        let finished = session.finished as usize;
+        return (finished, finished + usize::from(session.task.is_some()));
+    }
     let all = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
     all.fold((0, 0), |(over, count), s| (over + usize::from(s.progress.is_over()), count + 1))
 }

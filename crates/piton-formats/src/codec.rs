@@ -123,6 +123,12 @@ events! {
     ReplanEnded = "replan.ended", 1;
     ReplanRefused = "replan.refused", 1;
     ReplansImported = "replan.imported", 1;
+    SessionOpened = "session.opened", 1;
+    SessionChanged = "session.changed", 1;
+    SessionSaved = "session.saved", 1;
+    SessionNotResumed = "session.not_resumed", 1;
+    SessionSynced = "session.synced", 1;
+    SessionEnded = "session.ended", 1;
 }
 
 /// Decodes a plan that the ledger keeps.

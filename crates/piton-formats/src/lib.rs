@@ -17,6 +17,7 @@ pub mod sink;
 pub mod splice;
 pub mod template;
 pub mod units;
+pub mod yaml;
 
 mod text_rules;
 mod toml_reader;

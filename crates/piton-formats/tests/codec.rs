@@ -27,7 +27,8 @@ const FROZEN: &str = "agent.context_filled 1, agent.handed_off 1, agent.limited 
     lane.rebased 1, lane.removed 1, lane.reopened 1, merge.intended 1, merge.missed 1, \
     outputs.accepted 1, plan.accepted 1, pull_request.opened 1, replan.begun 1, replan.ended 1, \
     replan.imported 1, replan.refused 1, replan.wanted 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
-    run.archived 1, run.created 1, spec.accepted 1, step.finished 1, step.imported 1, step.proven 1, step.reset 1, \
+    run.archived 1, run.created 1, session.changed 1, session.ended 1, session.not_resumed 1, \
+    session.opened 1, session.saved 1, session.synced 1, spec.accepted 1, step.finished 1, step.imported 1, step.proven 1, step.reset 1, \
     step.retried 1, step.skipped 1, step.started 1, ticks.seen 1, time.skipped 1";
 
 const TRIGGERS: &[&str] =
@@ -54,6 +55,9 @@ const ISOLATIONS: &[&str] = &["in-place", "worktree"];
 const MERGED_BY: &[&str] = &["queue", "pr", "nothing", "none"];
 const STAGES: &[&str] =
     &["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr", "retry_attempt"];
+const CAUSES: &[&str] = &["flush", "resume", "task_started", "task_finished", "decomposed"];
+const REASONS: &[&str] =
+    &["token_warning", "token_critical", "session_end", "task_completion", "manual"];
 const STEP: &str = "/phases/*/lanes/*/steps/*";
 const WORK: &str = "/phases/*/lanes/*/steps/*/work";
 const RULES: &str = "/phases/*/lanes/*/rules";
@@ -128,11 +132,16 @@ const WORDS: &[(&str, &str, &str, &[&str])] = &[
     ("replan.ended", "", "/outcome/shape/phases/*/lanes/*/steps/*/role", ROLES),
     ("replan.refused", "", "/trigger", TRIGGERS),
     ("replan.refused", "", "/why/kind", &[]),
+    ("request", "", "/acts/*/act", &[]),
+    ("request", "", "/acts/*/cause", CAUSES),
+    ("request", "", "/acts/*/saved/reason", REASONS),
     ("request", "", "/ask", &[]),
     ("rewind.intended", "", "/kind", &["rollback", "restore", "undo"]),
     ("rewind.intended", "", "/stage", STAGES),
     ("run.created", "", "/shape/phases/*/lanes/*/isolation", ISOLATIONS),
     ("run.created", "", "/shape/phases/*/lanes/*/steps/*/role", ROLES),
+    ("session.changed", "", "/cause", CAUSES),
+    ("session.saved", "", "/reason", REASONS),
     ("step.finished", "", "/outcome/class", CLASSES),
     ("step.finished", "", "/outcome/kind", &[]),
     ("step.finished", "", "/outcome/next/do", &[]),

@@ -11,6 +11,7 @@ pub mod lanes;
 pub mod pipeline;
 pub mod plain;
 pub mod protocol;
+pub mod session;
 pub mod shown;
 pub mod table;
 pub mod time;

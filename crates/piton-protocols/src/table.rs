@@ -14,13 +14,14 @@ use crate::lanes::Lanes;
 use crate::pipeline::Pipeline;
 use crate::plain::Plain;
 use crate::protocol::{Blocker, Protocol, Source};
+use crate::session::Session;
 use crate::workflow::Workflow;
 
 /// A table of protocols; if two are equally sure of a file, the first one reads it.
 pub type Table = [&'static dyn Protocol];
 
 /// The protocols of this program.
-pub const TABLE: &Table = &[&Lanes, &Pipeline, &Workflow, &Plain];
+pub const TABLE: &Table = &[&Lanes, &Pipeline, &Workflow, &Session, &Plain];
 
 /// The sections of the settings that belong to protocols.
 pub fn sections(table: &Table) -> Vec<(&'static str, &'static Section)> {

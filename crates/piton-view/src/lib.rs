@@ -29,6 +29,7 @@ pub mod rewind;
 mod row;
 pub mod run;
 pub mod runs;
+pub mod session;
 mod shape;
 pub mod show;
 pub mod summary;

@@ -60,6 +60,12 @@ impl RunView<'_> {
     pub fn next(&self, verdict: Verdict) -> Vec<Next> {
         let run = self.run_id;
         let one = |command: &str| Next::new(format!("{command} {run}"));
+        if self.session.is_some() {
+            return match verdict {
+                Verdict::RolledBack => vec![Next::new("session start"), one("undo")],
+                _ => vec![Next::new("session start")],
+            };
+        }
         match verdict {
             Verdict::Complete => vec![one("show")],
             Verdict::Waiting => {

@@ -12,6 +12,7 @@ use piton_core::event::{Class, FileHash, ProtocolRef, RewindKind};
 use piton_core::evidence::Rerun;
 use piton_core::lane::TaskOf;
 use piton_core::refusal::Refusal;
+use piton_core::session_state::SessionState;
 use piton_core::state::{GateState, LaneState, PhaseState, Progress, RunState, StepState, Used};
 use piton_core::summary::{
     current, lane_status, may_act, phase_status, run_status, standing, step_status,
@@ -53,6 +54,8 @@ shapes! {
         used: &'a Used, checkpoints: Vec<Checkpoint<'a>>, created_at: At, updated_at: At,
         seq: u64, epoch: u64, fix_tasks: Vec<Blocker>, rewinding: Option<&'a str>,
         left: &'a [Leftover], moved: &'a [Moved], replans: Vec<Replan<'a>>,
+        /// The session that it is of.
+        #[serde(skip_serializing_if = "Option::is_none")] session: Option<&'a SessionState>,
         #[serde(skip)] state: &'a RunState, #[serde(skip)] now: Timestamp,
         #[serde(skip)] place: &'a Place,
     }
@@ -163,6 +166,7 @@ impl<'a> RunView<'a> {
             left,
             moved,
             replans: replans(state),
+            session: state.session.as_deref(),
             state,
             now,
             place,

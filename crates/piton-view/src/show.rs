@@ -282,6 +282,11 @@ impl<'a> FullRun<'a> {
             let bytes = size(bytes);
             let _ = writeln!(out, "snapshots take {bytes} ({objects} objects of their own)");
         }
+        let cost = view.session.map(crate::session::cost).unwrap_or_default();
+        if !cost.is_empty() {
+            out.push_str("the last recovery took\n");
+            cost.iter().for_each(|part| out.push_str(&format!("  {part}\n")));
+        }
         out.push_str("budgets used\n");
         let unused = |budget: &&Budget| matches!(&*budget.used, "0" | "$0.00");
         for Budget { name, used, limit } in self.budgets.iter().filter(|b| !unused(b)) {

@@ -16,6 +16,7 @@ use crate::layout::{Layout, STRONG, style_of};
 use crate::replan;
 use crate::row::{HANG, Rank, Row};
 use crate::run::{Lane, Phase, RunView, Step};
+use crate::session;
 use crate::text::{count, sanitize, wrap};
 use crate::words;
 
@@ -42,9 +43,12 @@ pub struct Live<'a> {
 /// Header and tree of a run, and what its repository says; every line ends in a newline.
 pub fn render(view: &RunView<'_>, layout: &Layout) -> String {
     let mut tree = Tree { view, live: None, is_short: true, rows: Vec::new() };
-    view.phases.iter().for_each(|phase| tree.phase(phase));
     let mut out = header(view, layout);
-    out.push('\n');
+    // The tasks of a session are on its board.
+    if view.session.is_none() {
+        view.phases.iter().for_each(|phase| tree.phase(phase));
+        out.push('\n');
+    }
     tree.rows.iter().for_each(|row| row.write(&mut out, layout));
     for moved in view.moved {
         let _ = writeln!(out, "base     {}", moved.words());
@@ -103,6 +107,7 @@ pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
         (_, Millis(0)) => format!("{over}/{all} steps, last event {ago} ago"),
         _ => format!("{over}/{all} steps, elapsed {elapsed}, last event {ago} ago"),
     };
+    let far = view.session.map_or(far, |session| session::progress(session, ago));
     line("status", &format!("{shown}, {far}"));
     match &view.driver {
         Some(driver) if lives && driver.stopped => {
@@ -125,6 +130,9 @@ pub fn header(view: &RunView<'_>, layout: &Layout) -> String {
     }
     if let Some(last) = view.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(last.name), sanitize(last.message)));
+    }
+    for (name, words) in view.session.map(session::lines).unwrap_or_default() {
+        line(name, &words);
     }
     for words in replan::lines(state) {
         line("replan", &words);

@@ -89,7 +89,9 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
         other => {
-            let words = replan::event(other).or_else(|| agent_words::event(other));
+            let words = replan::event(other)
+                .or_else(|| agent_words::event(other))
+                .or_else(|| crate::session::event(other));
             return words.or_else(|| lane_words::event(other, state, place));
         }
     })

@@ -4,6 +4,7 @@ mod back;
 mod brief;
 mod deciding;
 mod report;
+mod session;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,10 @@ pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 pub use brief::BriefArgs;
 pub use deciding::{GateArgs, InitArgs, RejectArgs, ReplanArgs};
 pub use report::{Format, ReportArgs};
+pub use session::{
+    EndArgs, SaveArgs, SessionArgs, SessionCommand, StartArgs, TaskArgs, TaskCommand, Trigger,
+    Which,
+};
 
 /// The help section for options that every command has.
 const GLOBAL: &str = "Global options";
@@ -96,6 +101,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Import a run that another tool recorded.
     Import(ImportArgs),
+    /// Record what happens in an agent's session, and continue from its checkpoint.
+    Session(SessionArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
     /// Print the JSON Schema of a document.

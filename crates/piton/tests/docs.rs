@@ -20,6 +20,7 @@ use piton_engine::resume::{self, Severity};
 use piton_formats::keys::{self, Key, Kind, Section};
 use piton_formats::{Input, Settings, read_plan};
 use piton_protocols::pipeline::settings::{PIPELINE, STAGE};
+use piton_protocols::session::settings::SESSION;
 use piton_protocols::workflow::settings::WORKFLOW;
 
 use pages::{all, blocks, read, region, table};
@@ -127,6 +128,7 @@ fn keys_are_those_of_the_code() {
         ("docs/pipelines.md", "pipeline", &PIPELINE),
         ("docs/pipelines.md", "pipeline-stage", &STAGE),
         ("docs/workflows.md", "workflow", &WORKFLOW),
+        ("docs/sessions.md", "session", &SESSION),
     ] {
         // A stage has the keys of a step too; the page of plans has those.
         let keys = section.keys().into_iter().filter(|key| keys::STEP.key(key.name).is_none());

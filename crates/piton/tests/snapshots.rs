@@ -28,6 +28,11 @@ mod runs;
 mod scene;
 #[path = "snapshots/screen.rs"]
 mod screen;
+#[allow(dead_code, reason = "the bench of the tests of sessions, used in part")]
+#[path = "session/scene.rs"]
+mod session;
+#[path = "snapshots/sessions.rs"]
+mod sessions;
 #[path = "snapshots/states.rs"]
 mod states;
 #[allow(dead_code, reason = "the bench of the tests of workflows, used in part")]

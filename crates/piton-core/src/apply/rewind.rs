@@ -23,6 +23,9 @@ pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
     if !event.reverted.is_empty() {
         return;
     }
+    if let Some(session) = state.session.as_mut().filter(|_| intent.kind != RewindKind::Restore) {
+        session.rewound(&intent.to, intent.kind == RewindKind::Rollback);
+    }
     match intent.kind {
         RewindKind::Undo => undone(state, at, &intent),
         RewindKind::Restore => {

@@ -218,6 +218,8 @@ pub fn describe(events: &[Event]) -> String {
             Event::ReplanWanted(e) => format!("{} will be replanned", e.phase),
             Event::CommandRefused(_) => "recorded what a step tried".to_owned(),
             Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
+            Event::SessionOpened(e) => format!("opened session {}", e.session),
+            Event::SessionEnded(e) => format!("ended session {}", e.session),
             other => codec::tag(other).to_owned(),
         })
         .collect();

@@ -327,10 +327,11 @@ fn every_warning_has_its_place_and_a_hint_and_the_plan_is_read() {
 }
 
 /// Codes that need a huge text, or that only files of protocols have; their own tests name them.
-const ELSEWHERE: [&str; 18] = [
+const ELSEWHERE: [&str; 20] = [
     "bad-gate",
     "bad-json",
     "bad-record",
+    "bad-yaml",
     "constitution-check",
     "missing-field",
     "needs-git",
@@ -342,6 +343,7 @@ const ELSEWHERE: [&str; 18] = [
     "too-large",
     "torn-line",
     "unclosed",
+    "uneditable-yaml",
     "unfilled",
     "unknown-format",
     "unlisted-gate",

@@ -7,6 +7,7 @@ mod agents;
 mod plan;
 mod replans;
 pub mod runs;
+mod session;
 
 use piton_core::event::{
     BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster, CommandRefused, Comment,
@@ -490,6 +491,7 @@ fn story() -> Vec<Event> {
     ]);
     story.extend(agents::story(7));
     story.extend(replans::story(&plan));
+    story.extend(session::story());
     story.extend([
         Event::BudgetExhausted(BudgetExhausted {
             place: text("P1"),
@@ -526,5 +528,6 @@ pub fn requests() -> Vec<Request> {
             head: Some(text("head")),
             snapshots: vec![(Some(lane(LANE)), snapshot("lane")), (None, snapshot("root"))],
         },
+        session::request(),
     ]
 }

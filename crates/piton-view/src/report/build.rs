@@ -55,6 +55,7 @@ impl<'a> Report<'a> {
             phases,
             failures,
             replans,
+            session: view.session,
             stops,
             waits,
             decisions,

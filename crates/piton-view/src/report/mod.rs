@@ -43,6 +43,9 @@ shapes! {
         times: Times, tokens: u64, money_micros: u64, saved: Saved,
         phases: Vec<Phase>, failures: Vec<Failure>, replans: Vec<Replan>,
         stops: Vec<Stop>, waits: Vec<Wait>, decisions: Vec<Decision>, artifacts: Vec<Artifact<'a>>,
+        /// The session that it is of.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a piton_core::session_state::SessionState>,
     }
 
     /// Where the time of a run went.

@@ -11,6 +11,7 @@ use super::document::{Body, Cell, Document, Figure, Section, Table, Trouble, tho
 use super::time_line::TimeLine;
 use super::{Attempt, Ended, Lane, Report, Saved, WaitFor};
 use crate::place::At;
+use crate::session;
 use crate::text::{count, sanitize};
 use crate::words;
 
@@ -34,6 +35,7 @@ impl Document {
             stops(report),
             failures(report),
             replans(report),
+            recovery(report),
             decisions(report),
             waits(report),
             attempts(report),
@@ -48,6 +50,27 @@ impl Document {
             sections: sections.into_iter().flatten().collect(),
         }
     }
+}
+
+/// What the last recovery of a session cost, beside what its protocol allows.
+fn recovery(report: &Report<'_>) -> Option<Section> {
+    let parts = session::parts(report.session?);
+    if parts.is_empty() {
+        return None;
+    }
+    let row = |part: &session::Part| {
+        let note = if part.is_over() { session::OVER } else { "" };
+        vec![
+            Cell::Text(part.name.to_owned()),
+            Cell::Number(thousands(part.tokens)),
+            Cell::Number(thousands(part.budget)),
+            Cell::Text(note.to_owned()),
+        ]
+    };
+    let rows = parts.iter().map(row).collect();
+    let head = vec!["part", "tokens", "budget", ""];
+    let body = Body::Table(Table { head, rows, left_out: None, is_detail: false });
+    Some(Section { title: "Recovery", note: String::new(), body })
 }
 
 fn lead(report: &Report<'_>) -> Vec<(&'static str, String)> {

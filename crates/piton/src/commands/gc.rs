@@ -153,6 +153,7 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     }
     sweep_plans(&mut store);
     chaff.delete(context);
+    super::session::clean_up(context)?;
     report(context, &doomed.gone);
     Ok(())
 }

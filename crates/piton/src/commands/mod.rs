@@ -33,6 +33,7 @@ pub mod rollback;
 pub mod run;
 pub mod runs;
 pub mod schema;
+pub mod session;
 pub mod show;
 pub mod skip;
 pub mod status;
@@ -79,6 +80,7 @@ pub fn dispatch(
         Command::Doctor(args) => doctor::run(&context()?, &args),
         Command::Inspect(args) => inspect::run(&context()?, &args),
         Command::Import(args) => import::run(&context()?, &args),
+        Command::Session(args) => session::run(&context()?, &args),
         Command::Explain(args) => explain::run(json, &args),
         Command::Schema(args) => schema::run(table, &args),
         Command::Completions(args) => completions::run(json, &args),

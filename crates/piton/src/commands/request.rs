@@ -61,6 +61,22 @@ pub fn unfinished(row: &RunRow) -> bool {
     row.status != Status::Complete.as_str() && !is_given_up(row)
 }
 
+/// Whether a run can be continued by a driver: the session of an agent has no steps to run.
+pub fn resumable(row: &RunRow) -> bool {
+    unfinished(row) && !row.plan.ends_with(piton_protocols::session::LATEST)
+}
+
+/// Refuses to drive the session of an agent.
+pub fn refuse_session(loaded: &Loaded) -> Result<()> {
+    if loaded.state.session.is_none() {
+        return Ok(());
+    }
+    let message =
+        format!("run {} is an agent's session; it has no steps to run", loaded.row.run_id);
+    Err(CommandError::usage("session-run", message)
+        .hint(remedy![Piton "session start", Words " shows the agent where to continue"]))
+}
+
 /// Whether a person ended a run for good or set it aside.
 pub fn is_given_up(row: &RunRow) -> bool {
     [Status::Cancelled, Status::Archived].iter().any(|status| status.as_str() == row.status)

@@ -20,7 +20,7 @@ use piton_view::at_boot::AtBoot;
 use piton_world::read::protocol_file;
 
 use self::report::report;
-use super::request::unfinished;
+use super::request::resumable;
 use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
@@ -41,7 +41,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     let dry = args.drive.dry_run || args.at_boot;
     // Nothing to continue with is no reason to make a ledger.
     let mut store = if dry { context.read_store()? } else { super::request::open(context)? };
-    let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
+    let row = match Context::pick(&mut store, args.run.as_deref(), resumable, "unfinished run") {
         Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
             // As if it were named: taking it back may have been cut short, its evidence or its views
             // may be gone.
@@ -51,6 +51,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
         found => found?,
     };
     let loaded = store.load_row(row)?;
+    super::request::refuse_session(&loaded)?;
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;

@@ -1,7 +1,7 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
 mod aside;
-mod create;
+pub mod create;
 mod existing;
 mod features;
 mod next_phase;
@@ -137,7 +137,7 @@ fn start_with(context: &Context, plan: &PlanFile) -> Remedy {
 /// The plan that is meant where none is named and nothing is unfinished.
 fn plan_here(context: &Context) -> Result<Option<PathBuf>> {
     let unfinished = match context.read_store() {
-        Ok(mut store) => store.runs()?.iter().any(unfinished),
+        Ok(mut store) => store.runs()?.iter().any(super::request::resumable),
         Err(error) if error.code == "no-ledger" => false,
         Err(error) => return Err(error),
     };

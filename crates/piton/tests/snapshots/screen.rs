@@ -30,6 +30,7 @@ const STABLE: &[(&str, &str)] = &[
     // A step that took no time is shown without one.
     (r", \d+(\.\d+)?m?s\b", ""),
     (r"([ (])\d+(\.\d+)?m?s\b", "${1}5ms"),
+    (r"session-\d{8}-\d{6}", "session-20260101-120000"),
     (r"process \d+( on [\w.-]*\w)?", "process 4242"),
     (r"\b[0-9a-f]{10}\b", "0a1b2c3d4e"),
     (r"\b[0-9a-f]{12}\b", "0a1b2c3d4e5f"),

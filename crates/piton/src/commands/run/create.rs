@@ -45,7 +45,7 @@ pub fn created(
 }
 
 /// 128 random bits from the system, in hexadecimal.
-fn random_word() -> String {
+pub fn random_word() -> String {
     let mut bytes = [0u8; 16];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
     if read.is_err() {

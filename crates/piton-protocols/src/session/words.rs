@@ -1,0 +1,30 @@
+//! The texts of the protocol.
+
+use piton_core::event::Reason;
+
+use super::board::Task;
+
+/// What a person reads when a session stops.
+pub fn interrupted(task: Option<&str>) -> String {
+    let at = task.unwrap_or("no task");
+    format!(
+        "Session interrupted at {at}. To resume:\n\n1. Start new session\n2. Agent will auto-detect \
+         checkpoint\n3. Or manually: \"Resume from last checkpoint\"\n4. System loads minimal context \
+         and continues"
+    )
+}
+
+/// What the next agent is told to do.
+pub fn instructions(reason: Reason, task: Option<&Task>) -> String {
+    let Some(task) = task else {
+        return "Load recovery context, then continue with the next task of the board.".to_owned();
+    };
+    let go_on = format!(
+        "Load recovery context, complete {}, run tests, then full sync and return to standard mode.",
+        task.name()
+    );
+    match reason {
+        Reason::TokenCritical => format!("{}\n\n{go_on}", interrupted(Some(&task.id))),
+        _ => go_on,
+    }
+}

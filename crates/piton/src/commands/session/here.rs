@@ -1,0 +1,207 @@
+//! The memory bank that a command works on, and what Piton keeps beside the ledger about sessions.
+//!
+//! A hook calls the program between two operations of an agent. So the bank is found and the last
+//! trigger of a session is looked up without opening the ledger.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+
+use piton_core::event::Reason;
+use piton_core::hash::Sha;
+use piton_core::{Timestamp, remedy};
+use piton_engine::Store;
+use piton_formats::Diagnostic;
+use piton_protocols::session::bank::{self, Bank};
+use piton_protocols::session::cleanup::{self, Act};
+use piton_protocols::session::config::Config;
+use piton_protocols::session::settings::Settings;
+use piton_protocols::session::tokens::Usage;
+use piton_protocols::session::{CHECKPOINTS, LATEST};
+use piton_world::{read, views, write};
+
+use crate::cli::Which;
+use crate::context::{Context, now};
+use crate::drive;
+use crate::error::{CommandError, Kind, Result};
+use crate::ui;
+
+/// The folder with a note about each session, in the state folder.
+const NOTES: &str = "sessions";
+/// The run whose files may not be up to date yet, in that folder.
+const PENDING: &str = "pending";
+/// The lock of all commands that change a memory bank, in that folder.
+const LOCK: &str = "lock";
+
+/// What is remembered about a session, to be read without the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Its run.
+    pub run: String,
+    /// The last checkpoint that it made because of its tokens.
+    pub trigger: Option<Reason>,
+}
+
+/// The memory bank of a project.
+pub struct Here<'c> {
+    /// The project.
+    pub context: &'c Context,
+    /// The settings of sessions.
+    pub settings: Settings,
+    /// The switches of the protocol.
+    pub config: Config,
+    /// Its files.
+    pub bank: Bank,
+    _lock: Option<File>,
+}
+
+impl<'c> Here<'c> {
+    /// Finds the bank and reads it; the protocol may be switched off.
+    pub fn find(context: &'c Context) -> Result<Self> {
+        let root = &context.project.root;
+        let settings = Settings::of(&context.settings);
+        let here = context.cwd.strip_prefix(root).map(|dir| dir.to_string_lossy().into_owned());
+        let list = |dir: &str| read::names(&root.join(dir));
+        let folder = bank::find(&here.unwrap_or_default(), &settings, &list);
+        let bank = read_bank(context, &folder, &settings);
+        let (config, warnings) = bank.config().map_err(|problem| document(&problem))?;
+        for warning in warnings {
+            ui::say(format!("warning: {}: {}", warning.file, warning.message));
+        }
+        Ok(Self { context, settings, config, bank, _lock: None })
+    }
+
+    /// The same for a command that changes something: alone, and with all files up to date.
+    pub fn alone(mut self) -> Result<Self> {
+        let dir = self.notes();
+        let failed = |e: io::Error| {
+            CommandError::failed("world", format!("{}: {e}", dir.display()))
+                .hint("check that you own the folder and that the disk has space")
+        };
+        fs::create_dir_all(&dir).map_err(failed)?;
+        let lock = File::create(dir.join(LOCK)).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        self._lock = Some(lock);
+        if let Ok(run) = fs::read_to_string(dir.join(PENDING)) {
+            let mut store = self.context.write_store()?;
+            self.show(&mut store, &run)?;
+        }
+        self.read_again();
+        Ok(self)
+    }
+
+    /// Reads the files again.
+    pub fn read_again(&mut self) {
+        self.bank = read_bank(self.context, &self.bank.root, &self.settings);
+    }
+
+    /// Brings the files of a run up to what the ledger says.
+    pub fn show(&self, store: &mut Store, run: &str) -> Result<()> {
+        if store.ledger().run(run)?.is_some_and(|row| row.seq > 0) {
+            let dir = self.context.project.root.join(self.bank.path(CHECKPOINTS));
+            // The writer says what is wrong where this cannot be made.
+            let _ = fs::create_dir_all(dir.join("archive"));
+            drive::show_decision(self.context, store, run)?;
+        }
+        let _ = fs::remove_file(self.notes().join(PENDING));
+        Ok(())
+    }
+
+    /// Notes that the files of a run may fall behind.
+    pub fn begin(&self, run: &str) -> Result<()> {
+        self.write_note(PENDING, run.as_bytes())
+    }
+
+    /// What runs of this bank record as their plan.
+    pub fn plan_path(&self) -> String {
+        self.bank.path(LATEST)
+    }
+
+    /// The note about a session.
+    pub fn note(&self, session: &str) -> Option<Note> {
+        let text = fs::read_to_string(self.notes().join(note_name(session))).ok()?;
+        let mut lines = text.lines();
+        let run = lines.next()?.to_owned();
+        let word = lines.next().unwrap_or_default();
+        let trigger = Reason::ALL.into_iter().find(|reason| reason.as_str() == word);
+        Some(Note { run, trigger })
+    }
+
+    /// Keeps the note about a session. It is a cache: the ledger has it all.
+    pub fn keep_note(&self, session: &str, note: &Note) -> Result<()> {
+        let text = format!("{}\n{}\n", note.run, note.trigger.map_or("", Reason::as_str));
+        self.write_note(&note_name(session), text.as_bytes())
+    }
+
+    fn write_note(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.notes().join(name);
+        write::replace(&path, bytes)
+            .map_err(|e| CommandError::failed("world", format!("{}: {e}", path.display())))
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.context.project.state_dir.join(NOTES)
+    }
+
+    /// How full the conversation is, as the command line says.
+    pub fn usage(&self, which: &Which) -> Result<Option<Usage>> {
+        let Some(text) = &which.tokens else { return Ok(None) };
+        let (used, window) = text.split_once('/').unwrap_or((text, ""));
+        let number = |text: &str| text.trim().replace('_', "").parse::<u64>().ok();
+        let window = if window.is_empty() { Some(self.settings.window()) } else { number(window) };
+        match number(used).zip(window).filter(|(_, window)| *window > 0) {
+            Some((used, window)) => Ok(Some(Usage { used, window })),
+            None => {
+                Err(CommandError::usage("usage", format!("`{text}` is not a number of tokens"))
+                    .hint("write it like `150000/200000`"))
+            }
+        }
+    }
+
+    /// The names in the folder of checkpoints.
+    pub fn checkpoint_names(&self) -> Vec<String> {
+        read::names(&self.context.project.root.join(self.bank.path(CHECKPOINTS)))
+    }
+
+    /// Deletes and archives files of checkpoints that are not needed any more; says how many.
+    pub fn clean_up(&self, keep: Option<&str>) -> usize {
+        let root = &self.context.project.root;
+        let folder = root.join(self.bank.path(CHECKPOINTS));
+        let modified = |name: &String| read::modified(&folder.join(name)).unwrap_or(Timestamp(0));
+        let files: Vec<(String, Timestamp)> = self
+            .checkpoint_names()
+            .into_iter()
+            .map(|name| {
+                let at = modified(&name);
+                (name, at)
+            })
+            .collect();
+        let acts = cleanup::plan(&files, keep, now());
+        let carry_out = |act: &Act| match act {
+            Act::Delete(name) => fs::remove_file(folder.join(name)),
+            Act::Archive(name) => {
+                let dir = self.bank.path(CHECKPOINTS);
+                fs::create_dir_all(folder.join("archive"))?;
+                views::rename(root, &format!("{dir}/{name}"), &format!("{dir}/archive/{name}"))
+            }
+        };
+        acts.iter().filter(|act| carry_out(act).is_ok()).count()
+    }
+}
+
+fn read_bank(context: &Context, folder: &str, settings: &Settings) -> Bank {
+    let root = &context.project.root;
+    Bank::read(folder, settings, &|path| read::protocol_file(root, path))
+}
+
+/// The name of the note about a session; ids are anything that a program makes up.
+fn note_name(session: &str) -> String {
+    Sha::of(session.as_bytes()).0
+}
+
+/// A file of the bank that cannot be used.
+pub fn document(problem: &Diagnostic) -> CommandError {
+    let Diagnostic { file, line, message, .. } = problem;
+    CommandError::new(Kind::Blocked, "session-file", format!("{file}:{line}: {message}"))
+        .hint(remedy![Piton "inspect {file}", Words " shows what is wrong with it"])
+}

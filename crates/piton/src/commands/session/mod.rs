@@ -1,0 +1,72 @@
+//! `piton session`: what happens in the session of an agent, and what the next one needs.
+//!
+//! Each act is one function with typed input and answer, so that hooks and other callers use the same.
+
+mod here;
+mod run;
+mod save;
+mod start;
+mod task;
+
+use piton_protocols::session::cleanup::stamp_of;
+use piton_view::session::{Start, Unsaved};
+
+use crate::cli::{SessionArgs, SessionCommand, TaskCommand};
+use crate::context::Context;
+use crate::error::{CommandError, Kind, Result};
+use crate::ui;
+
+/// Carries out what happens in a session.
+pub fn run(context: &Context, args: &SessionArgs) -> Result<()> {
+    match &args.command {
+        SessionCommand::Start(args) => {
+            let started = start::run(context, args)?;
+            started.warnings().iter().for_each(|line| ui::say(line.as_str()));
+            if context.json || started.context.is_some() {
+                ui::show(context.json, &started, || started.context.clone().unwrap_or_default());
+            }
+            match started.start {
+                Start::Asks => Err(CommandError::silent(Kind::Waiting)),
+                _ => Ok(()),
+            }
+        }
+        SessionCommand::Checkpoint(args) => {
+            let saved = save::run(context, args)?;
+            ui::show(context.json, &saved, || saved.words());
+            match saved.why {
+                Some(Unsaved::NoBank) => Err(CommandError::silent(Kind::Usage)),
+                _ => Ok(()),
+            }
+        }
+        SessionCommand::Task(TaskCommand::Start(args)) => {
+            let moved = task::start(context, args)?;
+            ui::show(context.json, &moved, || moved.words());
+            Ok(())
+        }
+        SessionCommand::Task(TaskCommand::Finish(args)) => {
+            let moved = task::finish(context, args)?;
+            ui::show(context.json, &moved, || moved.words());
+            Ok(())
+        }
+        SessionCommand::End(args) => {
+            let ended = task::end(context, args)?;
+            ui::show(context.json, &ended, || ended.words());
+            Ok(())
+        }
+    }
+}
+
+/// Cleans up the checkpoints of the memory bank here; says how many files that were.
+pub fn clean_up(context: &Context) -> Result<usize> {
+    let here = here::Here::find(context)?;
+    if !here.config.enabled || !here.bank.is_there() {
+        return Ok(0);
+    }
+    let names = here.checkpoint_names();
+    let newest = names.iter().filter_map(|name| stamp_of(name)).max().map(str::to_owned);
+    let is_active = here.bank.latest.as_ref().is_some_and(|file| {
+        let read = piton_protocols::session::checkpoint::Checkpoint::read(&file.path, &file.text);
+        read.is_ok_and(|(checkpoint, _)| checkpoint.is_active())
+    });
+    Ok(here.clean_up(newest.as_deref().filter(|_| is_active)))
+}

@@ -1,0 +1,243 @@
+//! Checkpoints of a session: the triggers, and steps 1 to 5 of their creation.
+
+use piton_core::event::{Cause, Reason, SessionChanged, SessionSaved};
+use piton_core::session_state::SessionAct;
+use piton_formats::diagnostic::code;
+use piton_protocols::session::board::Board;
+use piton_protocols::session::change::{Change, Pending, Raw};
+use piton_protocols::session::cleanup;
+use piton_protocols::session::create::{Moment, create};
+use piton_protocols::session::tokens::{self, Usage};
+use piton_protocols::session::{decompose, words};
+use piton_protocols::time;
+use piton_view::session::{Saved, Unsaved};
+
+use super::here::{self, Here};
+use super::run::Recording;
+use crate::cli::{SaveArgs, Trigger};
+use crate::commands::{current_files, request};
+use crate::context::{Context, now};
+use crate::error::Result;
+use crate::ui;
+
+/// What a checkpoint is asked to be.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Which session; the last one here if none is named.
+    pub session: Option<String>,
+    /// Why; none if the tokens decide.
+    pub reason: Option<Reason>,
+    /// How full the conversation is.
+    pub usage: Option<Usage>,
+    /// Parts that are left to do of the current task.
+    pub parts: Vec<String>,
+    /// A remark.
+    pub message: String,
+}
+
+/// Records a checkpoint as the command line asks for it.
+pub fn run(context: &Context, args: &SaveArgs) -> Result<Saved> {
+    let here = Here::find(context)?;
+    let usage = here.usage(&args.which)?;
+    let reason = args.trigger.map(reason_of);
+    // Without tokens and without a trigger somebody simply asks for one.
+    let reason = reason.or(if usage.is_none() { Some(Reason::Manual) } else { None });
+    let (parts, message) = (args.parts.clone(), args.message.clone());
+    checkpoint(here, Asked { session: args.which.session.clone(), reason, usage, parts, message })
+}
+
+fn reason_of(trigger: Trigger) -> Reason {
+    match trigger {
+        Trigger::Warning => Reason::TokenWarning,
+        Trigger::Critical => Reason::TokenCritical,
+        Trigger::End => Reason::SessionEnd,
+        Trigger::Task => Reason::TaskCompletion,
+        Trigger::Manual => Reason::Manual,
+    }
+}
+
+/// Records a checkpoint, or says why there is nothing to do. What needs no checkpoint opens no ledger.
+pub fn checkpoint(here: Here<'_>, asked: Asked) -> Result<Saved> {
+    if !here.config.enabled {
+        return Ok(Saved::not(Unsaved::Disabled));
+    }
+    if !here.bank.is_there() {
+        return Ok(Saved::not(Unsaved::NoBank));
+    }
+    let triggered = asked.usage.and_then(|usage| usage.trigger());
+    let Some(reason) = asked.reason.or(triggered) else {
+        return Ok(Saved::not(Unsaved::NotDue));
+    };
+    if !here.config.has(reason) {
+        return Ok(Saved::not(Unsaved::Off));
+    }
+    // Each threshold is passed once in a session.
+    let note = asked.session.as_deref().and_then(|session| here.note(session));
+    let before = note.and_then(|note| note.trigger);
+    let is_passed = before == Some(reason) || before == Some(Reason::TokenCritical);
+    if asked.reason.is_none() && is_passed {
+        return Ok(Saved::not(Unsaved::Done));
+    }
+    let here = here.alone()?;
+    if reason == Reason::SessionEnd && !has_work(&here)? {
+        return Ok(Saved::not(Unsaved::NoWork));
+    }
+    let session = asked.session.clone();
+    let mut recording = Recording::of(here, session.as_deref())?;
+    save(&mut recording, reason, &asked)
+}
+
+/// Whether a task is in progress, or changes are not written yet.
+pub fn has_work(here: &Here<'_>) -> Result<bool> {
+    let board = here.bank.board().map_err(|problem| here::document(&problem))?;
+    Ok(board.current().is_some() || !pending(here)?.changes.is_empty())
+}
+
+/// The changes that are not written yet.
+pub fn pending(here: &Here<'_>) -> Result<Pending> {
+    let Some(file) = &here.bank.delta else { return Ok(Pending::default()) };
+    let read = Pending::read(&file.path, &file.text);
+    read.map(|(pending, _)| pending).map_err(|problem| here::document(&problem))
+}
+
+/// The board as it is when collected changes are written, and those of them that fit. A change that
+/// Piton does not understand, or of a task that is not there, is reported and left where it is.
+pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(Board, Vec<Raw>)> {
+    let mut fits = Vec::new();
+    let mut document = board.document;
+    for raw in changes {
+        let odd = |why: &str| ui::say(format!("warning: a change is not applied: {why}"));
+        let change = match Change::read(raw) {
+            Ok(change) => change,
+            Err(why) => {
+                odd(why);
+                continue;
+            }
+        };
+        let Some(target) = here.bank.target(&change.file) else {
+            odd(&format!("`{}` is not a file of the memory bank", change.file));
+            continue;
+        };
+        if here.bank.target("taskBoard").as_ref() == Some(&target) {
+            document = match change.apply(document.clone(), true) {
+                Err(problem) if problem.code == code::UNKNOWN_ID => {
+                    odd(&problem.message);
+                    continue;
+                }
+                changed => changed.map_err(|problem| here::document(&problem))?,
+            };
+        }
+        fits.push(raw.clone());
+    }
+    let board = Board::read(document.file(), document.text());
+    let (board, _) = board.map_err(|problem| here::document(&problem))?;
+    Ok((board, fits))
+}
+
+/// Makes the checkpoint: collected changes are written first where the protocol says so.
+pub fn save(recording: &mut Recording<'_>, reason: Reason, asked: &Asked) -> Result<Saved> {
+    let waiting = pending(&recording.here)?;
+    let is_flushed = waiting.is_due()
+        || matches!(reason, Reason::TokenCritical | Reason::SessionEnd | Reason::TaskCompletion);
+    let board = recording.here.bank.board().map_err(|problem| here::document(&problem))?;
+    let (board, fits) = with_changes(&recording.here, board, &waiting.changes)?;
+    let split = board.current().filter(|_| reason == Reason::TokenCritical).and_then(|task| {
+        let at = time::write_seconds(now());
+        Some((task.id.clone(), decompose::split(task, &asked.parts, &at)?))
+    });
+    let mut acts = Vec::new();
+    if is_flushed && !fits.is_empty() {
+        acts.push(changed(recording, &fits, Cause::Flush, None));
+    }
+    if let Some((task, change)) = &split {
+        let first = decompose::first_part(task);
+        let changes = std::slice::from_ref(change);
+        acts.push(changed(recording, changes, Cause::Decomposed, Some(first)));
+    }
+    if !acts.is_empty() {
+        recording.record(acts)?;
+    }
+    let board = match &split {
+        Some((_, change)) => with_changes(&recording.here, board, std::slice::from_ref(change))?.0,
+        None => board,
+    };
+    written(recording, reason, asked, &board, waiting.changes)
+}
+
+/// An act that changes files.
+pub fn changed(
+    recording: &Recording<'_>,
+    changes: &[Raw],
+    cause: Cause,
+    task: Option<String>,
+) -> SessionAct {
+    let changes = changes.iter().map(Raw::to_string).collect();
+    SessionAct::Change(SessionChanged { session: recording.session.clone(), changes, cause, task })
+}
+
+/// Records the checkpoint with its snapshot, and writes its files.
+fn written(
+    recording: &mut Recording<'_>,
+    reason: Reason,
+    asked: &Asked,
+    board: &Board,
+    deltas: Vec<Raw>,
+) -> Result<Saved> {
+    let Recording { here, loaded, session, .. } = &*recording;
+    let bank = &here.bank;
+    let run_id = loaded.row.run_id.clone();
+    let at = now();
+    let checkpoint = create(Moment {
+        board,
+        stack_id: bank.stack_id().map_err(|problem| here::document(&problem))?,
+        objective: bank.objective().map_err(|problem| here::document(&problem))?,
+        deltas,
+        phase: here.settings.phase(),
+        reason,
+        usage: asked.usage,
+        at,
+        owner: (run_id.clone(), session.clone()),
+    });
+    let context = here.context;
+    let usual = || match checkpoint.in_progress.first() {
+        Some(task) => format!("{} at {task}", reason.as_str()),
+        None => reason.as_str().to_owned(),
+    };
+    let message = if asked.message.is_empty() { usual() } else { asked.message.clone() };
+    let message = request::message(context, loaded, &message)?;
+    let document = context.redactor.redact(&checkpoint.write()).into_owned();
+    let task = checkpoint.in_progress.first().cloned();
+    let is_critical = reason == Reason::TokenCritical;
+    let talk = if is_critical { words::interrupted(task.as_deref()) } else { String::new() };
+    let stamp = cleanup::new_stamp(at, &here.checkpoint_names());
+    let saved = SessionSaved {
+        session: session.clone(),
+        name: String::new(),
+        reason,
+        stamp: stamp.clone(),
+        cost_tokens: tokens::estimate(&document) + tokens::estimate(&talk),
+        document,
+        task: task.clone(),
+        tokens: asked.usage.map(|usage| (usage.used, usage.window)),
+    };
+    let (head, snapshots) = (context.project.head(), current_files::all(context, loaded)?);
+    recording.record(vec![SessionAct::Save { saved, message, head, snapshots }])?;
+    let session = recording.state().session.as_ref();
+    let name = session.and_then(|session| session.points.last()).map(|point| point.name.clone());
+    let kind = if is_critical { cleanup::EMERGENCY } else { cleanup::BACKUP };
+    Ok(Saved {
+        saved: true,
+        why: None,
+        run_id: Some(run_id),
+        session: Some(recording.session.clone()),
+        checkpoint: name,
+        reason: Some(reason),
+        task,
+        files: vec![
+            recording.here.bank.path(piton_protocols::session::LATEST),
+            recording.here.bank.path(&format!("checkpoints/{kind}{stamp}.json")),
+        ],
+        halt: is_critical || asked.usage.is_some_and(|usage| usage.is_full()),
+        talk,
+    })
+}

@@ -1,0 +1,14 @@
+//! Sessions of agents: the real program on a real memory bank, killed and resumed.
+
+mod common;
+
+#[path = "session/kills.rs"]
+mod kills;
+#[path = "session/resuming.rs"]
+mod resuming;
+#[path = "session/runs.rs"]
+mod runs;
+#[path = "session/saving.rs"]
+mod saving;
+#[path = "session/scene.rs"]
+mod scene;

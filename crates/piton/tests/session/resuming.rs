@@ -1,0 +1,165 @@
+//! The start of a session: what a checkpoint means, and what happens where it does not fit.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::scene::{BOARD, DELTA, LATEST, Scene};
+
+/// A scene whose session was interrupted in a short task, with a change that is not written.
+fn interrupted() -> Scene {
+    let scene = Scene::new();
+    scene.session("task start T003 --session a").exits(0);
+    scene.collect_move("T002", "backlog", "blocked");
+    scene.answer("checkpoint --session a --trigger warning --tokens 151000/200000");
+    scene
+}
+
+/// A checkpoint of another tool, made a number of seconds ago.
+fn foreign(scene: &Scene, ago_secs: i64, task: &str) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    let at = i64::try_from(now.as_millis()).expect("a time") - ago_secs * 1000;
+    let delta: Value = serde_json::from_str(
+        r#"{"file": "taskBoard", "operation": "move", "taskId": "T003", "from": "backlog", "to": "inProgress"}"#,
+    )
+    .expect("a change");
+    let checkpoint = json!({
+        "version": "1.0",
+        "timestamp": piton_protocols::time::write_seconds(piton_core::Timestamp(at)),
+        "reason": "token_critical",
+        "tokenUsage": { "total": 182_000, "percentage": 91, "mode": "recovery" },
+        "state": { "completedTasks": [], "inProgress": [task], "backlogSnapshot": [] },
+        "context": { "STACK_ID": "fastapi" },
+        "nextSteps": ["Finish it"],
+        "deltaChanges": [delta],
+        "mine": "kept",
+    });
+    scene.project.write(LATEST, &checkpoint.to_string());
+}
+
+/// Lost: a fresh agent would not know what to do, or do what is done already.
+#[test]
+fn a_session_resumes_finishes_its_task_and_goes_back_to_normal() {
+    let scene = interrupted();
+    let started = scene.answer("start --session b --tokens 1000");
+    assert_eq!((&started["start"], &started["applied"]), (&json!("resumed"), &json!(1)));
+    let context = started["context"].as_str().unwrap_or_default();
+    assert!(context.contains("## Current task\n\nT003: Remember me"), "{context}");
+    assert_eq!((scene.board()["blocked"].clone(), scene.collected()), (json!(["T002"]), 0));
+    let again = scene.answer("start --session b");
+    assert_eq!((&again["start"], &again["applied"]), (&json!("resumed"), &json!(0)));
+    let finished = scene.answer("task finish T003 --session b --tokens 9000");
+    assert_eq!(finished["synced"], true);
+    assert_eq!(
+        (scene.latest()["timestamp"].clone(), scene.latest()["tokenUsage"]["mode"].clone()),
+        (json!(""), json!("standard"))
+    );
+    assert_eq!(scene.answer("start --session c")["start"], "fresh");
+    let shown = scene.project.piton(&["show"]).exits(0);
+    shown.says("task completion         8000 of  15000 tokens");
+    scene.project.piton(&["report"]).exits(0).says("## Recovery");
+}
+
+/// Lost: changes would be applied twice where two sessions resume one after the other.
+#[test]
+fn the_changes_of_a_checkpoint_are_applied_once() {
+    let scene = interrupted();
+    scene.answer("start --session b");
+    let board = scene.project.read(BOARD).replace("title: 'Sign out'", "title: 'Sign off'");
+    scene.project.write(BOARD, &board);
+    scene.project.piton(&["session", "task", "start", "T002", "--session", "b"]).exits(0);
+    assert_eq!(scene.answer("start --session c")["applied"], 0);
+    assert_eq!(scene.board()["blocked"], json!([]), "T002 was moved on since");
+    assert!(scene.project.read(BOARD).contains("title: 'Sign off'"));
+}
+
+/// Lost: the checkpoint of another tool would be ignored, or overwritten before it is used.
+#[test]
+fn a_checkpoint_of_another_tool_is_resumed() {
+    let scene = Scene::new();
+    foreign(&scene, 60, "T003");
+    let started = scene.answer("start --session a");
+    assert_eq!(
+        (&started["start"], &started["task"], &started["applied"]),
+        (&json!("resumed"), &json!("T003"), &json!(1))
+    );
+    assert_eq!(scene.latest()["mine"], "kept");
+    assert_eq!(scene.answer("start --session b")["applied"], 0);
+    scene.answer("task finish T003 --session b");
+    assert_eq!(scene.latest()["timestamp"], "");
+}
+
+/// Lost: work of yesterday would be resumed on files of today, or its checkpoint be gone.
+#[test]
+fn a_checkpoint_that_is_too_old_is_kept_and_reported() {
+    let scene = Scene::new();
+    foreign(&scene, 24 * 60 * 60 + 60, "T003");
+    let before = scene.project.read(LATEST);
+    let started = scene.session("start --session a").exits(0);
+    started.says("24 hours old").says("the checkpoint is kept");
+    assert_eq!(scene.project.read(LATEST), before);
+}
+
+/// Lost: a checkpoint that does not fit would be resumed, or nobody would learn why it was not.
+#[test]
+fn a_failed_resume_is_logged_once_and_the_checkpoint_kept() {
+    let scene = Scene::new();
+    foreign(&scene, 60, "T099");
+    let before = scene.project.read(LATEST);
+    for _ in 0..2 {
+        scene.session("start --session a").exits(0).says("task T099 is not on the board any more");
+    }
+    let progress = scene.project.read("progress.md");
+    assert_eq!(progress.matches("T099").count(), 1, "{progress}");
+    assert!(progress.contains("  done: 0 # tasks\n") && progress.ends_with("---\n# Progress\n"));
+    assert_eq!(scene.project.read(LATEST), before);
+    assert_eq!(scene.files("checkpoints/archive", "failed-").len(), 1);
+    scene.project.write("projectConfig.md", "---\nSTACK_ID: \"\"\n---\n");
+    foreign(&scene, 30, "T003");
+    scene.session("start --session a").exits(0).says("STACK_ID");
+}
+
+/// Lost: a person who wants to be asked would not be.
+#[test]
+fn auto_resume_off_asks() {
+    let scene = interrupted();
+    scene.project.write("recovery-protocol.md", "---\nautoResume: false\n---\n");
+    scene.session("start --session b").exits(3).says("session start --resume");
+    assert_eq!(scene.answer("start --session b --resume")["start"], "resumed");
+}
+
+/// Lost: a checkpoint file that somebody deleted or damaged would be gone for good.
+#[test]
+fn a_checkpoint_that_is_gone_or_damaged_comes_back() {
+    let scene = interrupted();
+    let before = scene.project.read(LATEST);
+    scene.project.remove(LATEST);
+    assert_eq!(scene.answer("start --session b")["start"], "resumed");
+    assert_eq!(scene.project.read(LATEST), before);
+    scene.project.write(LATEST, "{ half");
+    assert_eq!(scene.answer("start --session c")["start"], "resumed");
+    assert_eq!(scene.project.read(LATEST), before);
+    assert_eq!(scene.files("checkpoints", "latest.json.corrupt-").len(), 1);
+}
+
+/// Lost: the folder of checkpoints would grow for ever, or lose the last good one.
+#[test]
+fn old_files_are_cleaned_up_at_the_start_and_by_gc() {
+    let scene = interrupted();
+    let old = |scene: &Scene| {
+        for day in 1..=9 {
+            scene.project.write(&format!("checkpoints/checkpoint-2020010{day}-000000.json"), "{}");
+        }
+        scene.project.write("checkpoints/emergency-20200101-000000.json", "{}");
+    };
+    old(&scene);
+    scene.session("start --session b").exits(0);
+    assert_eq!(scene.files("checkpoints", "checkpoint-").len(), 1);
+    assert_eq!(scene.files("checkpoints/archive", "emergency-").len(), 1);
+    old(&scene);
+    scene.project.piton(&["gc", "--yes"]).exits(0);
+    assert_eq!(scene.files("checkpoints", "checkpoint-").len(), 1);
+    fs::remove_dir_all(scene.project.root().join("checkpoints")).expect("removed");
+    scene.project.remove(DELTA);
+    scene.session("start --session c").exits(0);
+}
