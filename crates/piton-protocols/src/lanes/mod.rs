@@ -46,11 +46,12 @@ use piton_core::hash::Sha;
 use piton_core::lane::TaskOf;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_formats::settings::{Settings, Views};
+use piton_formats::template::Given;
 
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
 use crate::protocol::{
-    Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Unreadable,
+    Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Starting, Unreadable,
 };
 
 /// Means "no lane" and "no task" in records.
@@ -114,6 +115,10 @@ impl Protocol for Lanes {
         let text = read(plan.0).ok()?;
         let (document, _) = phase::inspect("", &text);
         Some((document.ticked(), Sha::of(text.as_bytes())))
+    }
+
+    fn dispatch(&self, starting: &Starting<'_>) -> Given {
+        read::given(starting)
     }
 
     fn names(&self, lane: &LanePath, task: Option<&TaskOf>) -> Names {

@@ -10,16 +10,16 @@ use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
 use super::apart::Made;
-use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
-use super::prompt;
+use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind, TestsCount};
 use super::resolve::{is_closed, lanes_before};
+use super::{own_tests as gates, prompt};
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::plan::build::bare_step;
 use piton_formats::plan::implicit::{self, RESERVED};
 use piton_formats::plan::{LANES_MAX, STEPS_MAX};
 use piton_formats::settings::{PullRequest, Settings};
 use piton_formats::sink::Sink;
-use piton_formats::template::escape;
+use piton_formats::template::{escape, quote_for_shell};
 
 /// The values that a document leaves open.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,10 @@ pub struct PlanDefaults {
     pub agent: Option<(String, Command)>,
     /// The template of a task's prompt; `None` for [`super::TASK_PROMPT`].
     pub task_prompt: Option<String>,
+    /// The folder of the run logs.
+    pub run_logs: String,
+    /// The folder of the run reports.
+    pub run_reports: String,
     /// A step with the default limits and no work.
     pub step: Step,
     /// How lanes work.
@@ -56,6 +60,8 @@ impl PlanDefaults {
         Self {
             agent,
             task_prompt: None,
+            run_logs: settings.lanes.run_logs.clone(),
+            run_reports: settings.lanes.run_reports.trim_end_matches('/').to_owned(),
             step: Step { dir: String::new(), ..step },
             rules: LaneRules {
                 isolation: defaults.lane.isolation.unwrap_or(Isolation::Worktree),
@@ -133,6 +139,8 @@ pub(super) struct Builder<'a> {
     sink: Sink<'a>,
 }
 
+/// The step that runs tests whose failures are only reported.
+const REPORTED_STEP: &str = "tests-report";
 /// The lane that tests a phase after the last merge.
 const VALIDATION_LANE: &str = "validation";
 
@@ -207,7 +215,13 @@ impl Builder<'_> {
             self.error(code::MISSING_FIELD, lane.line, message, hint);
         }
         let tasks = ordered(lane);
-        let Made { steps, parts } = self.tasks(lane, &id, &tasks);
+        // Commands alone are evidence of the lane: no agent is needed for them.
+        let work: Vec<&Task> = tasks.iter().copied().filter(|task| !task.is_evidence).collect();
+        let Made { mut steps, parts } = self.tasks(lane, &id, &work);
+        let counts = lane.tests.or(self.phase.tests).unwrap_or(TestsCount::Gate);
+        if counts == TestsCount::Report {
+            steps.extend(self.reported(&tasks, &steps));
+        }
         let before = lanes_before(lane, &self.phase.lanes, &self.phase.gates);
         let needs = before
             .into_iter()
@@ -217,20 +231,28 @@ impl Builder<'_> {
             needs: needs.collect(),
             gate: None,
             steps,
-            rules: self.rules(lane, &tasks),
+            rules: self.rules(lane, &tasks, counts),
         };
         implicit::complete(&mut planned, &self.frame(lane));
         std::iter::once(planned).chain(parts).collect()
     }
 
-    fn rules(&self, lane: &Lane, tasks: &[&Task]) -> LaneRules {
+    /// The step that runs the tests of a lane whose failures are only reported.
+    fn reported(&self, tasks: &[&Task], before: &[Step]) -> Option<Step> {
+        let tests = lane_tests(tasks);
+        let lines: Vec<String> = tests.iter().map(|test| reporting(&test.display())).collect();
+        let work = Work::Run(Command::Shell(lines.join("\n")));
+        (!lines.is_empty()).then(|| self.defaults.step(unused_id(REPORTED_STEP, before), work, 0))
+    }
+
+    fn rules(&self, lane: &Lane, tasks: &[&Task], counts: TestsCount) -> LaneRules {
         let gates = lane.depends_on.iter().filter(|d| d.kind == DependencyKind::Gate);
         let frozen = gates.filter(|gate| !self.is_provided(lane, &gate.raw));
         LaneRules {
             alone: matches!(lane.parallel_safe, ParallelSafe::No | ParallelSafe::Mixed(_)),
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
-            tests: lane_tests(tasks),
+            tests: if counts == TestsCount::Gate { lane_tests(tasks) } else { Vec::new() },
             ..self.defaults.rules.clone()
         }
     }
@@ -261,16 +283,17 @@ impl Builder<'_> {
         found
     }
 
-    /// One task as a step; `to_come` tells whether code its tests may need is written later.
+    /// One task of a lane as a step; `before` are the steps that are there already.
     pub(super) fn step(
         &mut self,
         lane: &Lane,
-        task: &Task,
+        tasks: &[&Task],
+        at: usize,
         before: &[Step],
-        to_come: bool,
     ) -> Step {
+        let task = tasks[at];
         let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
-        let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
+        let prompt = prompt::render(template, &self.defaults.run_logs, self.phase, lane, task).unwrap_or_else(|error| {
             let message =
                 format!("the template of the prompt, line {}: {}", error.line, error.message);
             let names: Vec<&str> =
@@ -290,7 +313,12 @@ impl Builder<'_> {
             Work::Prompt { agent, command, prompt },
             retries,
         );
-        if !(task.kind == TaskKind::Test && to_come) {
+        if task.kind == TaskKind::Verify {
+            // It looks, and changes nothing; its commands prove the lane.
+            step.writes = Some(vec![format!("{}/**", self.defaults.run_reports)]);
+        } else if lane.tests.or(self.phase.tests) != Some(TestsCount::Report)
+            && gates::is_gate(tasks, at)
+        {
             step.test = joined(&task.test_commands);
         }
         step
@@ -351,6 +379,13 @@ fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
         }
     }
     found
+}
+
+/// A test whose failure becomes a note of its step.
+fn reporting(test: &str) -> String {
+    let note = serde_json::json!({ "notes": [format!("this test failed: {test}")] });
+    let note = quote_for_shell(&escape(&note.to_string()));
+    format!("( {test}\n) || printf '%s\\n' {note} >> \"$PITON_OUTPUT\"")
 }
 
 /// Several commands as one for the shell; the first that fails is the failure.
