@@ -2,13 +2,15 @@
 
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::{Command, Step, Work};
-use piton_core::state::{FailedAttempt, LaneState};
+use piton_core::state::{FailedAttempt, LaneState, StepState};
 use piton_core::{Plan, RunState};
 use piton_formats::template::{self, Given, Vars};
 use serde::Serialize;
 
 use crate::attempt::Attempt;
 
+/// Before the failures at the end of a prompt.
+const FAILED: &str = "## What failed before\n\nDo not repeat this:\n\n";
 /// In the place of work that is not to be done.
 const NO_WORK: [&str; 3] = ["/bin/sh", "-c", ":"];
 
@@ -67,8 +69,13 @@ pub fn order(
         }
         Work::Run(command) => (vec![fill(command, &vars)?], None),
         Work::Prompt { command, prompt, .. } => {
+            // A prompt that does not ask for the failures is told of them all the same.
+            let told = prompt.contains("failure_context");
+            let failed =
+                failures.map(StepState::failure_text).filter(|text| !told && !text.is_empty());
+            let failed = failed.map(|text| format!("{FAILED}{text}")).unwrap_or_default();
             let prompt = template::render(prompt, &vars)?;
-            let parts = [given.before_prompt, prompt, given.after_prompt];
+            let parts = [given.before_prompt, prompt, given.after_prompt, failed];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             (vec![fill(command, &vars)?], Some(parts.join("\n\n")))
         }

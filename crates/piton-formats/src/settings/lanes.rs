@@ -127,7 +127,7 @@ impl Default for Lanes {
             message: None,
             merge_rounds: MERGE_ROUNDS_MAX,
             worktrees: ".worktrees".to_owned(),
-            task_worktrees: TaskWorktrees::Off,
+            task_worktrees: TaskWorktrees::Auto,
             views: Views::default(),
             checkpoints: ".claude/ai-dev-kit/run-logs/checkpoints.json".to_owned(),
             run_logs: ".claude/run-logs".to_owned(),

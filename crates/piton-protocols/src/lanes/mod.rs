@@ -54,6 +54,8 @@ use crate::protocol::{
     Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Starting, Unreadable,
 };
 
+/// The protocol's id, and that of its reader of phase documents.
+pub const ID: &str = "lanes";
 /// Means "no lane" and "no task" in records.
 pub const NONE: &str = "-";
 
@@ -63,7 +65,7 @@ pub struct Lanes;
 
 impl Protocol for Lanes {
     fn id(&self) -> &'static str {
-        "lanes"
+        ID
     }
 
     fn claim(&self, source: &Source<'_>) -> Claim {

@@ -182,7 +182,12 @@ impl Builder<'_> {
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
             task_worktrees: self.task_worktrees(),
-            replan: None,
+            // Files outside of a task's scope are reported, and are no reason to plan again.
+            replan: Some(plan::ReplanRules {
+                test_failures: 0,
+                scope_drift: false,
+                ..plan::ReplanRules::default()
+            }),
         };
         Planned { plan, holds, mixed }
     }
@@ -253,8 +258,16 @@ impl Builder<'_> {
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
             tests: if counts == TestsCount::Gate { lane_tests(tasks) } else { Vec::new() },
+            message: self.message(lane, &lane.name),
             ..self.defaults.rules.clone()
         }
+    }
+
+    /// The message for the work of a lane: that of the settings, or `feat(P1-SL-1): Name`.
+    pub(super) fn message(&self, lane: &Lane, what: &str) -> Option<String> {
+        let what = if what.is_empty() { &self.phase.title } else { what };
+        let usual = || escape(&format!("feat({}-{}): {what}", self.phase.id, lane.id));
+        Some(self.defaults.rules.message.clone().unwrap_or_else(usual))
     }
 
     /// Tells whether another lane closes a gate.
@@ -316,7 +329,11 @@ impl Builder<'_> {
         if task.kind == TaskKind::Verify {
             // It looks, and changes nothing; its commands prove the lane.
             step.writes = Some(vec![format!("{}/**", self.defaults.run_reports)]);
-        } else if lane.tests.or(self.phase.tests) != Some(TestsCount::Report)
+        } else {
+            step.scope = scope(task);
+        }
+        if task.kind != TaskKind::Verify
+            && lane.tests.or(self.phase.tests) != Some(TestsCount::Report)
             && gates::is_gate(tasks, at)
         {
             step.test = joined(&task.test_commands);
@@ -379,6 +396,19 @@ fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
         }
     }
     found
+}
+
+/// The files that a task may change; nothing where it does not say, or not by paths alone.
+fn scope(task: &Task) -> Option<Vec<String>> {
+    let named: Vec<String> = task.files.iter().chain(&task.tests_owned).cloned().collect();
+    let is_path = |name: &String| !name.contains(char::is_whitespace);
+    let mut all = Vec::new();
+    for name in &named {
+        let name = name.trim_start_matches("./").trim_end_matches('/');
+        // A folder stands for what is in it.
+        all.extend([name.to_owned(), format!("{name}/**")]);
+    }
+    (!named.is_empty() && named.iter().all(is_path)).then_some(all)
 }
 
 /// A test whose failure becomes a note of its step.
