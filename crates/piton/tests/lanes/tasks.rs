@@ -219,7 +219,7 @@ fn survives(pattern: &str, after: bool) {
     piton(&["resume"]).exits(0);
     let mut subjects = scene.subjects("main");
     subjects.sort();
-    subjects.retain(|s| s.starts_with("SL-1.T"));
+    subjects.retain(|s| s.starts_with("feat(P1-SL-1): T"));
     assert_eq!(subjects, ["feat(P1-SL-1): T1", "feat(P1-SL-1): T2"], "{pattern}");
     assert!(scene.project.has("T1.txt") && scene.project.has("T2.txt"));
     scene.nothing_left();

@@ -4,6 +4,8 @@
 //! prove the lane instead of the task as long as the code they test does not exist. What the document
 //! does not decide (open gates, other phases, partly parallel-safe lanes) is returned for a person.
 
+use std::collections::BTreeMap;
+
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees};
@@ -26,6 +28,10 @@ use piton_formats::template::{escape, quote_for_shell};
 pub struct PlanDefaults {
     /// Name and command of the agent that does the tasks.
     pub agent: Option<(String, Command)>,
+    /// Name and command of other agents, by type of task.
+    pub agents: BTreeMap<String, (String, Command)>,
+    /// Types of tasks for which only agents are named that are not defined, with those names.
+    pub unknown_agents: Vec<(String, String)>,
     /// The template of a task's prompt; `None` for [`super::TASK_PROMPT`].
     pub task_prompt: Option<String>,
     /// The folder of the run logs.
@@ -54,11 +60,21 @@ impl PlanDefaults {
         let defaults = &settings.defaults;
         let name = defaults.agent.as_ref();
         let agent = name.and_then(|n| Some((n.clone(), settings.agents.get(n)?.command.clone())));
+        let defined = |n: &String| Some((n.clone(), settings.agents.get(n)?.command.clone()));
+        let (mut agents, mut unknown_agents) = (BTreeMap::new(), Vec::new());
+        for (kind, names) in &settings.lanes.agents {
+            match names.iter().find_map(defined) {
+                Some(agent) => _ = agents.insert(kind.clone(), agent),
+                None => unknown_agents.push((kind.clone(), names.join(", "))),
+            }
+        }
         let own = defaults.lane.commit_message.clone();
         let work = Work::Tests(Vec::new());
         let step = bare_step(String::new(), work, defaults, settings.budgets.step_time);
         Self {
             agent,
+            agents,
+            unknown_agents,
             task_prompt: None,
             run_logs: settings.lanes.run_logs.clone(),
             run_reports: settings.lanes.run_reports.trim_end_matches('/').to_owned(),
@@ -204,6 +220,13 @@ impl Builder<'_> {
             let hint = "in piton.toml, set `agent` in [defaults] and define [agents.NAME] with a `command`";
             self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
         }
+        for (kind, names) in &self.defaults.unknown_agents {
+            let message =
+                format!("no agent for tasks of type {kind} is defined: {}", quoted(names));
+            let hint =
+                "define one of them as [agents.NAME], or correct [lanes.agents] in piton.toml";
+            self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
+        }
         self.check_task_worktrees();
         let tasks: usize = self.phase.lanes.iter().map(|lane| lane.tasks.len()).sum();
         if self.phase.lanes.len() > LANES_MAX || tasks > STEPS_MAX {
@@ -319,7 +342,8 @@ impl Builder<'_> {
             self.error(code::BAD_TEMPLATE, task.line, message, &hint);
             String::new()
         });
-        let (agent, command) = self.agent();
+        let own = self.defaults.agents.get(task.kind.word()).cloned();
+        let (agent, command) = own.unwrap_or_else(|| self.agent());
         let retries = lane.retries.unwrap_or(self.defaults.step.retries);
         let mut step = self.defaults.step(
             unused_id(&task.id, before),
