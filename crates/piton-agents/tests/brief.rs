@@ -100,6 +100,8 @@ fn scene() -> (Plan, RunState, Course) {
         .map(str::to_owned)
         .to_vec(),
         budget: None,
+        command: None,
+        exit_code: None,
     }];
     let approved = Decision {
         approved: true,
@@ -263,6 +265,8 @@ proptest! {
                 error: texts[n % texts.len()].clone(),
                 lines: texts.clone(),
                 budget: None,
+                command: None,
+                exit_code: None,
             }];
         }
         for file in files {

@@ -204,7 +204,10 @@ fn reason(
     step: &StepState,
 ) -> Option<(Stale, String)> {
     let planned = order.plan.step(path)?;
-    if step.definition.as_ref() != Some(&planned.definition()) {
+    let same = step.definition.as_ref().is_some_and(|d| planned.is_defined_by(d));
+    // What is merged is in base: another wording of its tasks does not take it back.
+    let merged = state.lane(&path.lane()).and_then(|l| l.work.as_ref());
+    if !same && merged.is_none_or(|work| work.merged().is_none()) {
         return Some((Stale::Definition, "its definition in the plan changed".to_owned()));
     }
     let is_missing = |f: &&FileHash| files.get(&state.place_of(path, &f.path)) == Some(&None);

@@ -354,18 +354,29 @@ impl Step {
         }
     }
 
-    /// The hash of what the step is: its work and what it reads and makes, not its limits.
+    /// The hash of what the step is: its work and what it reads and makes, not its limits, and not who
+    /// does it: another agent, command or model does not undo what is done.
     ///
     /// Texts enter as templates, so run, attempt and failure context are placeholders here.
     pub fn definition(&self) -> Sha {
-        let whole = Sha::of_json(&(
-            &self.work,
-            &self.test,
-            &self.dir,
-            &self.env,
-            &self.inputs,
-            &self.artifacts,
-        ));
+        match &self.work {
+            Work::Prompt { prompt, .. } => {
+                let (agent, command) = (String::new(), Command::Args(Vec::new()));
+                self.defined_by(&Work::Prompt { agent, command, prompt: prompt.clone() })
+            }
+            work => self.defined_by(work),
+        }
+    }
+
+    /// Whether a recorded definition is that of this step. Runs of the first versions recorded it with
+    /// the agent.
+    pub fn is_defined_by(&self, recorded: &Sha) -> bool {
+        *recorded == self.definition() || *recorded == self.defined_by(&self.work)
+    }
+
+    fn defined_by(&self, work: &Work) -> Sha {
+        let whole =
+            Sha::of_json(&(work, &self.test, &self.dir, &self.env, &self.inputs, &self.artifacts));
         // Half of it is enough to distinguish definitions, and `status` reads one per step.
         Sha(whole.0.chars().take(DEFINITION_CHARS).collect())
     }

@@ -102,6 +102,9 @@ pub struct StepFinished {
     /// Files outside of its scope that it changed, where it succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drifted: Vec<String>,
+    /// Files outside of its scope that it changed, where that is only reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
 }
 
 impl StepFinished {
@@ -124,6 +127,7 @@ impl StepFinished {
             command: None,
             retries_max: None,
             drifted: Vec::new(),
+            outside: Vec::new(),
         }
     }
 }

@@ -76,6 +76,9 @@ pub struct StepState {
     /// Its failed attempts so far, for the next one to read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failure_context: Vec<FailedAttempt>,
+    /// Files outside of its scope that it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
     /// Whether its last attempt was cut short: it is to be started again.
     #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -170,6 +173,12 @@ pub struct FailedAttempt {
     /// The budget that allowed no attempt after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<String>,
+    /// The command that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
 }
 
 impl Progress {
@@ -248,6 +257,10 @@ impl StepState {
         }
         for failed in &self.failure_context {
             let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
+            if let Some(command) = &failed.command {
+                let exit = failed.exit_code.map(|code| format!(" (exit {code})"));
+                let _ = writeln!(text, "  failed: {command}{}", exit.unwrap_or_default());
+            }
             for line in &failed.lines {
                 let _ = writeln!(text, "  {line}");
             }

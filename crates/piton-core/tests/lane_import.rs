@@ -116,6 +116,8 @@ fn failures_are_told_to_the_next_attempt() {
         error: "no".to_owned(),
         lines: vec!["line".to_owned()],
         budget: None,
+        command: None,
+        exit_code: None,
     };
     let event = LaneImported { failures: vec![failed.clone()], ..imported(Vec::new()) };
     run.take(Event::LaneImported(Box::new(event)));

@@ -182,6 +182,11 @@ impl<'a> Driver<'a> {
         if let Event::StepRetried(asked) = &event {
             self.tallies.begun.remove(&asked.step);
         }
+        if self.run.events.is_empty() {
+            // What is recorded happened now, however long the act before it took. All events of one
+            // commit have one time.
+            self.clock.at = self.clock.at.max(self.world.now());
+        }
         let applied = apply(&mut self.state, self.clock.at, &event);
         applied.map_err(|source| self.run.illegal(source))?;
         self.run.events.push(event);

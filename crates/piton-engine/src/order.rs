@@ -4,7 +4,7 @@ use piton_core::agent::{Agent, STOP_FILE, session_id};
 use piton_core::event::Beginning;
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::{Command, Step, Work};
-use piton_core::state::{FailedAttempt, LaneState};
+use piton_core::state::{FailedAttempt, LaneState, StepState};
 use piton_core::{Plan, RunState};
 use piton_formats::template::{self, Given, Vars};
 use serde::Serialize;
@@ -12,6 +12,8 @@ use serde::Serialize;
 use crate::attempt::Attempt;
 use crate::prompt;
 
+/// Before the failures at the end of a prompt.
+const FAILED: &str = "## What failed before\n\nDo not repeat this:\n\n";
 /// In the place of work that is not to be done.
 const NO_WORK: [&str; 3] = ["/bin/sh", "-c", ":"];
 
@@ -88,8 +90,13 @@ pub fn order(
             (vec![Vec::new()], state.step(path).map(prompt::continuing))
         }
         Work::Prompt { command, prompt, .. } => {
+            // A prompt that does not ask for the failures is told of them all the same.
+            let told = prompt.contains("failure_context");
+            let failed =
+                failures.map(StepState::failure_text).filter(|text| !told && !text.is_empty());
+            let failed = failed.map(|text| format!("{FAILED}{text}")).unwrap_or_default();
             let prompt = template::render(prompt, &vars)?;
-            let parts = [given.before_prompt, prompt, given.after_prompt];
+            let parts = [given.before_prompt, prompt, given.after_prompt, failed];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             let own = agent.as_ref().and_then(|agent| agent.agent.command.as_ref());
             (vec![fill(own.unwrap_or(command), &vars)?], Some(parts.join("\n\n")))

@@ -11,7 +11,7 @@ use piton_core::budget;
 
 pub use agents::{AGENT, PRICES};
 pub(crate) use lanes::INHERITED as LANE_INHERITED;
-pub use lanes::{ISOLATION, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
+pub use lanes::{ISOLATION, LANE_AGENTS, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
 pub use replan::REPLAN;
 
 /// Fewest changed characters for which a known name still counts as near, however short it is.

@@ -51,6 +51,8 @@ pub(crate) fn failed(id: &str) -> StepState {
             error: "the linker said no".to_owned(),
             lines: vec!["ld: no".to_owned()],
             budget: None,
+            command: None,
+            exit_code: None,
         }],
         ..step(id)
     }

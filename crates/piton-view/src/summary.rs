@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::event::{BudgetExhausted, Outcome, StepStarted, Verdict};
+use piton_core::event::{BudgetExhausted, MergedBy, Outcome, StepStarted, Verdict};
 use piton_core::refusal::Refusal;
 use piton_core::state::Progress;
 use piton_core::text::first_few;
@@ -109,6 +109,7 @@ impl Tally {
             rejected: words::rejected(view.state),
             blocks: blocks(view, !self.no_next),
             exhausted: self.exhausted.as_ref(),
+            oddities: oddities(view.state),
         }
     }
 }
@@ -130,6 +131,8 @@ shapes! {
         /// Why lanes are blocked.
         #[serde(skip)] blocks: Vec<String>,
         #[serde(skip)] exhausted: Option<&'a BudgetExhausted>,
+        /// What a person should look at though nothing failed.
+        #[serde(skip)] oddities: Vec<String>,
     }
 
     /// A step that failed for good.
@@ -140,6 +143,26 @@ shapes! {
 
     /// A lane that needs you.
     BlockedLane<'a> { lane: &'a LanePath, #[serde(flatten)] blocked: Blocked<'a> }
+}
+
+/// Lanes that changed nothing, and files that steps changed outside of their scope.
+fn oddities(state: &RunState) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, lane) in state.lanes() {
+        let nothing = lane.work.as_ref().and_then(|work| work.merged());
+        if nothing.is_some_and(|merged| merged.by == MergedBy::Nothing) {
+            found.push(format!("changed nothing: {path}"));
+        }
+        for step in lane.steps.iter().filter(|step| !step.outside.is_empty()) {
+            let files = first_few(step.outside.iter().cloned(), NAMED_MAX).unwrap_or_default();
+            found.push(format!(
+                "outside its scope: {path}/{} changed {}",
+                step.id,
+                sanitize(&files)
+            ));
+        }
+    }
+    found
 }
 
 impl Summary<'_> {
@@ -168,6 +191,9 @@ impl Summary<'_> {
             line(&words::budget(budget));
         }
         for words in self.blocks.iter().take(NAMED_MAX) {
+            line(words);
+        }
+        for words in self.oddities.iter().take(NAMED_MAX) {
             line(words);
         }
         for task in self.fix_tasks {

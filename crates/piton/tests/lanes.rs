@@ -14,6 +14,8 @@ mod by_hand;
 mod conflicts;
 #[path = "lanes/contract.rs"]
 mod contract;
+#[path = "lanes/documents.rs"]
+mod documents;
 #[path = "lanes/kills.rs"]
 mod kills;
 #[path = "lanes/missed.rs"]
@@ -34,6 +36,8 @@ mod restarts;
 mod scene;
 #[path = "lanes/tasks.rs"]
 mod tasks;
+#[path = "lanes/told.rs"]
+mod told;
 #[path = "lanes/validation.rs"]
 mod validation;
 #[path = "lanes/views.rs"]

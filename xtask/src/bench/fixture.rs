@@ -162,6 +162,7 @@ impl Driven {
             command: None,
             retries_max: None,
             drifted: Vec::new(),
+            outside: Vec::new(),
         }))
     }
 

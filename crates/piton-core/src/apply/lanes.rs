@@ -134,6 +134,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             work.pull_request = Some(e.url.clone());
             if let Some(record) = work.records.iter_mut().find(|r| r.stage == Stage::PrePr) {
                 record.notes = format!("pull request {}", e.url);
+                record.at = at;
             }
         }),
         Event::LaneRemoved(e) => removed(state, at, e),
@@ -276,7 +277,9 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
                 r.stage == Stage::RetryAttempt && r.status != StageStatus::RolledBack
             };
             if let Some(retry) = work.records.iter_mut().find(counts) {
-                retry.status = StageStatus::Complete;
+                if retry.status != StageStatus::Complete {
+                    (retry.status, retry.at) = (StageStatus::Complete, at);
+                }
             }
         }
         Outcome::Failed { class, error, next, .. } => {
@@ -369,7 +372,15 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
         work.reopened.failures.remove(0);
     }
     let (class, error, lines) = (event.class, event.error.clone(), event.lines.clone());
-    work.reopened.failures.push(FailedAttempt { attempt, class, error, lines, budget: None });
+    work.reopened.failures.push(FailedAttempt {
+        attempt,
+        class,
+        error,
+        lines,
+        budget: None,
+        command: None,
+        exit_code: None,
+    });
     lane.steps[from].failure_context.clone_from(&work.reopened.failures);
     work.tests.outdate();
     if event.onto.is_some() {

@@ -81,7 +81,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         lane.skip_done(0);
         works.push((path.clone(), lane.work.clone()));
         if let Some(work) = &mut lane.work {
-            wind_back(work, intent, intent.point(path), over);
+            wind_back(work, at, intent, intent.point(path), over);
             let workspace = intent.workspaces.iter().find(|r| r.lane.as_ref() == Some(path));
             let workspace =
                 workspace.or_else(|| intent.workspaces.iter().find(|r| r.lane.is_none()));
@@ -103,13 +103,13 @@ fn to_the_start(intent: &RewindIntended) -> RewindIntended {
     RewindIntended { to: start.as_str().to_owned(), stage: Some(start), ..intent.clone() }
 }
 
-fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: bool) {
+fn wind_back(work: &mut LaneWork, at: Timestamp, intent: &RewindIntended, point: u64, over: bool) {
     for record in &mut work.records {
         let later = record.event > point
             || (record.stage != Stage::RetryAttempt
                 && intent.stage.is_some_and(|s| record.stage > s));
         if later && Some(record.stage) != intent.stage {
-            record.status = StageStatus::RolledBack;
+            (record.status, record.at) = (StageStatus::RolledBack, at);
         }
     }
     let tested = matches!(intent.stage, Some(Stage::AfterLaneTests | Stage::PrePr));

@@ -53,6 +53,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             grant(step);
             step.retried = retried;
             step.progress = Progress::Done;
+            step.outside.clone_from(&event.outside);
             step.successes += 1;
             step.done_event = number;
             (step.before, step.before_head, step.before_tree) = (None, None, None);
@@ -88,6 +89,8 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                 error: error.clone(),
                 lines: lines.clone(),
                 budget: budget.clone(),
+                command: event.command.clone(),
+                exit_code: event.exit_code,
             });
             step.progress = match *next {
                 Next::Fail => {

@@ -9,11 +9,14 @@ use crate::state::RunState;
 /// Retries that were asked for, whatever the plan says.
 pub type Asked = Option<u32>;
 
-/// The step that works again when a lane is reopened: the last that has an agent, else the last.
+/// The step that works again when a lane is reopened: the last that has an agent and may change files,
+/// else the last with an agent, else the last.
 pub fn worker(lane: &Lane) -> Option<&Step> {
     let works = |s: &&Step| matches!(s.role, Role::Work | Role::Mend);
     let agent = |s: &&Step| works(s) && matches!(s.work, Work::Prompt { .. });
-    lane.steps.iter().rfind(agent).or_else(|| lane.steps.iter().rfind(works))
+    let mends = |s: &&Step| agent(s) && s.writes.is_none();
+    let steps = || lane.steps.iter();
+    steps().rfind(mends).or_else(|| steps().rfind(agent)).or_else(|| steps().rfind(works))
 }
 
 /// The step that would work again on a lane, with its retries, if one is left.

@@ -14,6 +14,15 @@ use crate::pattern::pattern;
 /// What programs say of the network, in words.
 const NETWORK: &[&str] = &[
     "could not resolve host",
+    "could not resolve proxy",
+    "error connecting to ",
+    "check your internet connection",
+    "failed to connect to ",
+    "server misbehaving",
+    "unexpected disconnect while reading",
+    "the tls connection was non-properly terminated",
+    "operation timed out",
+    "network error",
     "temporary failure in name resolution",
     "temporary failure resolving",
     "unable to resolve host",

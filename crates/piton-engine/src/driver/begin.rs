@@ -158,7 +158,7 @@ impl Driver<'_> {
         // A retry of its own follows at once: nobody had the time to put anything right.
         if !failed
             || self.tallies.begun.contains(path)
-            || step.definition != Some(planned.definition())
+            || !step.definition.as_ref().is_some_and(|d| planned.is_defined_by(d))
         {
             return false;
         }

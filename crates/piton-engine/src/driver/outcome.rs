@@ -78,9 +78,11 @@ impl Driver<'_> {
         let begun_as = self.state.step(&ended.attempt.step).and_then(|s| s.definition.clone());
         let outcome = match (by_agent, ended.cause) {
             // It began under an earlier plan: its result is not evidence for the step as it is now.
-            (_, Cause::Exited) if begun_as != Some(step.definition()) => Outcome::Interrupted {
-                why: "its definition in the plan changed since it began".to_owned(),
-            },
+            (_, Cause::Exited) if !begun_as.as_ref().is_some_and(|d| step.is_defined_by(d)) => {
+                Outcome::Interrupted {
+                    why: "its definition in the plan changed since it began".to_owned(),
+                }
+            }
             (Some(outcome), _) => outcome,
             (_, Cause::Exited) if ended.code == Some(0) && hashes => Outcome::Interrupted {
                 why: "the run ended before its artifacts were hashed".to_owned(),
@@ -166,15 +168,23 @@ impl Driver<'_> {
         }))
     }
 
-    /// The files outside of its scope that an attempt changed, where that calls for a replan.
-    fn drifted(&mut self, attempt: &Attempt) -> Result<Vec<String>> {
-        let Some(step) = self.planned(&attempt.step).cloned() else { return Ok(Vec::new()) };
-        if step.scope.is_none() || !replan::minds_drift(&self.plan, &self.state, &attempt.step) {
-            return Ok(Vec::new());
+    /// The files outside of its scope that an attempt changed: those that call for a replan, and those
+    /// that are only reported.
+    fn drifted(&mut self, attempt: &Attempt) -> Result<(Vec<String>, Vec<String>)> {
+        let Some(step) = self.planned(&attempt.step).cloned() else {
+            return Ok(Default::default());
+        };
+        let rules = self.plan.replan_rules();
+        let (minds, asks) =
+            (replan::minds_drift(&self.plan, &self.state, &attempt.step), rules.scope_drift);
+        // Where a person has agreed to the drift, it is no news.
+        if step.scope.is_none() || (asks && !minds) {
+            return Ok(Default::default());
         }
         let mut changed = self.changed_beyond(step.scope.as_ref(), &step, attempt)?;
         changed.truncate(DRIFTED_KEPT_MAX);
-        Ok(changed.iter().map(|path| self.redact(path)).collect())
+        let changed: Vec<String> = changed.iter().map(|path| self.redact(path)).collect();
+        Ok(if minds { (changed, Vec::new()) } else { (Vec::new(), changed) })
     }
 
     /// The files that an attempt changed besides these and its artifacts.
@@ -397,9 +407,9 @@ impl Driver<'_> {
                 _ => {}
             }
         }
-        let drifted = match &outcome {
+        let (drifted, outside) = match &outcome {
             Outcome::Succeeded => self.drifted(attempt)?,
-            _ => Vec::new(),
+            _ => Default::default(),
         };
         let changed_by_tests =
             !tests.is_empty() && self.are_files_changed(attempt, ended.and_then(|e| e.part_began));
@@ -420,6 +430,7 @@ impl Driver<'_> {
             command: command.map(|c| self.redact(&c)),
             retries_max,
             drifted,
+            outside,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.files.recheck_inputs |= redone;

@@ -63,13 +63,31 @@ pub static PULL_REQUEST: Section = Section::new(
     ]],
 );
 
+/// Which agents do the tasks of phase documents.
+pub static LANE_AGENTS: Section = Section::new(
+    "[lanes.agents]",
+    "Agents by type of task of a phase document. The first of a list that is defined in `[agents]` does \
+     the task.",
+    &[&[
+        key("test", Kind::Words, "agents for tasks of type `test`"),
+        key("impl", Kind::Words, "agents for tasks of type `impl`"),
+        key("docs", Kind::Words, "agents for tasks of type `docs`"),
+        key("verify", Kind::Words, "agents for tasks of type `verify`"),
+    ]],
+);
+
 /// How lanes work in this project.
 pub static LANES: Section = Section::new(
     "[lanes]",
     "How lanes work in this project, and where their views are written.",
     &[&[
         key("base", Kind::Text, "the branch lanes start from and merge into (the current branch)"),
-        key("message", Kind::Text, "the commit message for uncommitted work (`LANE: TITLE`)"),
+        key(
+            "message",
+            Kind::Text,
+            "the commit message for uncommitted work (`LANE: TITLE`, in phase documents \
+             `feat(PHASE-LANE): NAME`)",
+        ),
         key(
             "merge_rounds",
             Kind::Count(1, MERGE_ROUNDS_MAX),
@@ -79,8 +97,9 @@ pub static LANES: Section = Section::new(
         key(
             "task_worktrees",
             Kind::Choice(TASK_WORKTREES),
-            "whether tasks of a phase document get their own worktrees (`off`)",
+            "whether tasks of a phase document get their own worktrees (`auto`)",
         ),
+        key("agents", Kind::Table(&LANE_AGENTS), "agents by type of task"),
         key("views", Kind::Choice(VIEWS), "whether to write the files below"),
         key(
             "checkpoints",

@@ -94,24 +94,7 @@ fn closed(value: &str) -> String {
 
 /// The cells of a row, as ranges of its text, with the blanks around each.
 pub fn cell_spans(text: &str) -> Vec<Range<usize>> {
-    let from = text.len() - text.trim_start().len();
-    let to = text.trim_end().len();
-    let from = if text[from..].starts_with('|') { from + 1 } else { from };
-    let mut spans = Vec::new();
-    let (mut start, mut is_escaped) = (from, false);
-    for (at, c) in text.char_indices().filter(|(at, _)| (from..to).contains(at)) {
-        if c == '|' && !is_escaped {
-            spans.push(start..at);
-            start = at + 1;
-        }
-        is_escaped = c == '\\';
-    }
-    let last = start..to.max(start);
-    // What follows the bar at the end of a row is not a cell.
-    if spans.is_empty() || !text[last.clone()].trim().is_empty() {
-        spans.push(last);
-    }
-    spans
+    super::table::spans(text, &super::inline::code_spans(text))
 }
 
 /// The row with one of its cells replaced; the blanks around the cell stay, and cells that the row

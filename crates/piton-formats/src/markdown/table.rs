@@ -1,8 +1,12 @@
-//! Tables of Markdown: a header, a line of dashes, rows; bars within cells are escaped.
+//! Tables of Markdown: a header, a line of dashes, rows; bars within cells are escaped or
+//! in code spans.
 //!
 //! Returns cells as they are written, except that `\|` becomes a bar. The readers decide what a
 //! column means.
 
+use std::ops::Range;
+
+use super::inline::code_spans;
 use super::{Line, Place};
 
 /// One row.
@@ -49,7 +53,8 @@ pub fn tables(lines: &[Line<'_>]) -> Vec<Table> {
         let header = Row { index: index - 1, cells: cells(lines[index - 1].text) };
         let from = index + 1;
         let count = lines[from..].iter().take_while(|line| is_row(line)).count();
-        let row = |at: usize| Row { index: at, cells: cells(lines[at].text) };
+        let columns = header.cells.len();
+        let row = |at: usize| Row { index: at, cells: fitted(lines[at].text, columns) };
         found.push(Table { header, rows: (from..from + count).map(row).collect() });
         index = from + count + 1;
     }
@@ -68,30 +73,49 @@ fn is_delimiter(line: &Line<'_>) -> bool {
     is_row(line) && cells(line.text).iter().all(dashes)
 }
 
-/// The cells of a row; bars at its ends are ignored.
+/// The cells of a row; bars at its ends are ignored, and a bar within a code span is no border.
 pub fn cells(text: &str) -> Vec<String> {
-    let text = text.trim();
-    let text = text.strip_prefix('|').unwrap_or(text);
-    let mut cells = vec![String::new()];
-    let mut escaped = false;
-    for c in text.chars() {
-        match (c, escaped) {
-            ('|', false) => cells.push(String::new()),
-            ('|', true) => {
-                if let Some(cell) = cells.last_mut() {
-                    // The backslash before it was the escape.
-                    cell.pop();
-                    cell.push('|');
-                }
-            }
-            _ => cells.last_mut().into_iter().for_each(|cell| cell.push(c)),
+    spans(text, &code_spans(text)).into_iter().map(|span| cell(&text[span])).collect()
+}
+
+/// The cells of a row of a table with so many columns.
+///
+/// A backquote that is never closed makes a code span of what follows. If the row has its columns only
+/// without such spans, its bars are borders.
+fn fitted(text: &str, columns: usize) -> Vec<String> {
+    let found = cells(text);
+    if found.len() == columns {
+        return found;
+    }
+    let bare: Vec<String> = spans(text, &[]).into_iter().map(|span| cell(&text[span])).collect();
+    if bare.len() == columns { bare } else { found }
+}
+
+fn cell(text: &str) -> String {
+    text.trim().replace("\\|", "|")
+}
+
+/// The cells of a row, as ranges of its text with the blanks around each; bars within the given code
+/// spans are no borders.
+pub(super) fn spans(text: &str, code: &[Range<usize>]) -> Vec<Range<usize>> {
+    let from = text.len() - text.trim_start().len();
+    let to = text.trim_end().len();
+    let from = if text[from..].starts_with('|') { from + 1 } else { from };
+    let mut found = Vec::new();
+    let (mut start, mut is_escaped) = (from, false);
+    for (at, c) in text.char_indices().filter(|(at, _)| (from..to).contains(at)) {
+        if c == '|' && !is_escaped && !code.iter().any(|span| span.contains(&at)) {
+            found.push(start..at);
+            start = at + 1;
         }
-        escaped = c == '\\';
+        is_escaped = c == '\\';
     }
-    if cells.len() > 1 && cells.last().is_some_and(|cell| cell.trim().is_empty()) {
-        cells.pop();
+    let last = start..to.max(start);
+    // What follows the bar at the end of a row is not a cell.
+    if found.is_empty() || !text[last.clone()].trim().is_empty() {
+        found.push(last);
     }
-    cells.iter().map(|cell| cell.trim().to_owned()).collect()
+    found
 }
 
 #[cfg(test)]
@@ -105,6 +129,16 @@ mod tests {
         assert_eq!(cells("a | b"), ["a", "b"]);
         assert_eq!(cells("| a | |"), ["a", ""]);
         assert_eq!(cells(r"| `x \| y` | \d |"), ["`x | y`", r"\d"]);
+    }
+
+    #[test]
+    fn a_bar_within_a_code_span_is_no_border() {
+        assert_eq!(cells("| `a | b` | c |"), ["`a | b`", "c"]);
+        assert_eq!(cells("| `echo '...' | x` smoke | `y` |"), ["`echo '...' | x` smoke", "`y`"]);
+        // Two backquotes that belong to different cells are no code span.
+        let text = "| A | B |\n|---|---|\n| a ` b | c ` d |\n";
+        let found = tables(&Document::new(text).lines);
+        assert_eq!(found[0].rows[0].cells, ["a ` b", "c ` d"]);
     }
 
     #[test]

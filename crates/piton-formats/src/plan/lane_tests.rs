@@ -72,7 +72,8 @@ fn agents_side_by_side_work_in_worktrees_where_there_is_git() {
     };
     let (tree, place) = (Isolation::Worktree, Isolation::InPlace);
     assert_eq!(isolations(true, TWO_AGENTS), [tree, tree, tree]);
-    assert_eq!(isolations(false, TWO_AGENTS), [place, place, place]);
+    let in_place = TWO_AGENTS.replace("prompt", "isolation = \"in-place\"\nprompt");
+    assert_eq!(isolations(false, &in_place), [place, place, place]);
     let one = TWO_AGENTS.replace("prompt = \"do b\"", "run = \"make b\"");
     assert_eq!(isolations(true, &one), [place, place, place]);
     let said = TWO_AGENTS.replace("id = \"b\"\n", "id = \"b\"\nisolation = \"in-place\"\n");

@@ -78,6 +78,12 @@ impl Builder<'_, '_> {
             Isolation::InPlace
         };
         for lane in &mut *lanes {
+            let undecided = lane.said.has_prompt && lane.said.defaults.lane.isolation.is_none();
+            if !self.input.git && agents >= AGENT_LANES_MIN && undecided && !self.reported_git {
+                let span = lane.id.span.clone();
+                let message = "several lanes give prompts to agents, and without git they would change the same files";
+                self.refuse_worktree(&span, message);
+            }
             self.set_lane_rules(lane, usual);
         }
         if is_short || lanes.iter().any(|lane| !lane.lane.rules.isolation.is_in_place()) {

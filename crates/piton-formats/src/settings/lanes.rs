@@ -2,6 +2,8 @@
 //!
 //! Only values: the code that makes worktrees, opens pull requests and takes snapshots uses them.
 
+use std::collections::BTreeMap;
+
 use piton_core::lane::{Isolation, Merge, OnRetry, TaskWorktrees};
 use piton_core::lane_state::MERGE_ROUNDS_MAX;
 use piton_core::plan::Command;
@@ -118,6 +120,8 @@ pub struct Lanes {
     pub run_reports: String,
     /// The file with the template for tasks of phase documents; `None` for the one built in.
     pub task_prompt: Option<String>,
+    /// Names of agents by type of task, in the order in which they are tried.
+    pub agents: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for Lanes {
@@ -127,12 +131,13 @@ impl Default for Lanes {
             message: None,
             merge_rounds: MERGE_ROUNDS_MAX,
             worktrees: ".worktrees".to_owned(),
-            task_worktrees: TaskWorktrees::Off,
+            task_worktrees: TaskWorktrees::Auto,
             views: Views::default(),
             checkpoints: ".claude/ai-dev-kit/run-logs/checkpoints.json".to_owned(),
             run_logs: ".claude/run-logs".to_owned(),
             run_reports: ".claude/run-reports".to_owned(),
             task_prompt: None,
+            agents: BTreeMap::new(),
         }
     }
 }
@@ -260,7 +265,20 @@ pub(super) fn read_lanes(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Lanes {
         run_logs: read_path(&node, "run_logs", sink).unwrap_or(usual.run_logs),
         run_reports: read_path(&node, "run_reports", sink).unwrap_or(usual.run_reports),
         task_prompt: read_path(&node, "task_prompt", sink),
+        agents: read_agents(&node, sink),
     }
+}
+
+/// Reads `[lanes.agents]`.
+fn read_agents(lanes: &Node<'_, '_>, sink: &mut Sink<'_>) -> BTreeMap<String, Vec<String>> {
+    let Some(node) = lanes.table("agents", sink) else { return BTreeMap::new() };
+    let mut found = BTreeMap::new();
+    for kind in ["test", "impl", "docs", "verify"] {
+        if let Some(names) = node.texts(kind, sink) {
+            found.insert(kind.to_owned(), names.into_iter().map(|name| name.value).collect());
+        }
+    }
+    found
 }
 
 /// Reads `[snapshots]`.
@@ -321,6 +339,7 @@ find = "tea find"
 create = ["tea", "create", "{{ not a template }}"]
 merged = "tea merged"
 [lanes]
+agents = { verify = ["reader"] }
 base = "trunk"
 message = "{{ lane.id }} of {{ spec }}"
 merge_rounds = 2
@@ -373,6 +392,7 @@ files_max = 7
                 run_logs: "logs".to_owned(),
                 run_reports: "reports".to_owned(),
                 task_prompt: Some("prompts/task.md".to_owned()),
+                agents: BTreeMap::from([("verify".to_owned(), vec!["reader".to_owned()])]),
             }
         );
         assert_eq!(found.snapshots, Snapshots { enabled: false, file_max: 1 << 20, files_max: 7 });

@@ -104,6 +104,7 @@ fn finished(path: &str, attempt: u32, outcome: Outcome) -> Event {
         command: Some(text("make all")),
         retries_max: Some(3),
         drifted: texts(&["other.rs"]),
+        outside: texts(&["more.rs"]),
     }))
 }
 
@@ -198,6 +199,8 @@ fn imported() -> LaneImported {
             error: text("exit code 1"),
             lines: texts(&["error"]),
             budget: Some(text("attempts")),
+            command: Some(text("make")),
+            exit_code: Some(1),
         }],
         retried: Some(1),
         retries: Some(3),

@@ -168,7 +168,15 @@ fn failures(records: &[StageRecord]) -> Vec<FailedAttempt> {
             (begins, _) => {
                 let (attempt, error) = begins.unwrap_or((1, line));
                 let (class, error) = (Class::Command, error.to_owned());
-                all.push(FailedAttempt { attempt, class, error, lines: Vec::new(), budget: None });
+                all.push(FailedAttempt {
+                    attempt,
+                    class,
+                    error,
+                    lines: Vec::new(),
+                    budget: None,
+                    command: None,
+                    exit_code: None,
+                });
             }
         }
     }

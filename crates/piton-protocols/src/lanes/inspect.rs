@@ -94,8 +94,13 @@ fn phase_summary(found: &phase::Phase) -> Vec<String> {
         let tasks = counted(lane.tasks.len(), "task");
         lines.push(format!("  {} ({}): {tasks}, {state}", lane.id, lane.name));
     }
-    if !found.test_plan.is_empty() {
-        lines.push(format!("after all merges: {}", counted(found.test_plan.len(), "command")));
+    lines.push(match found.test_plan.len() {
+        0 => "after all merges: no command; nothing validates the phase".to_owned(),
+        many => format!("after all merges: {}", counted(many, "command")),
+    });
+    let checks = found.checks().len();
+    if checks > 0 {
+        lines.push(format!("for a person to check: {}", counted(checks, "item")));
     }
     lines
 }

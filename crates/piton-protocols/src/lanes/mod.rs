@@ -46,13 +46,16 @@ use piton_core::hash::Sha;
 use piton_core::lane::TaskOf;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_formats::settings::{Settings, Views};
+use piton_formats::template::Given;
 
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
 use crate::protocol::{
-    Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Unreadable,
+    Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Starting, Unreadable,
 };
 
+/// The protocol's id, and that of its reader of phase documents.
+pub const ID: &str = "lanes";
 /// Means "no lane" and "no task" in records.
 pub const NONE: &str = "-";
 
@@ -62,7 +65,7 @@ pub struct Lanes;
 
 impl Protocol for Lanes {
     fn id(&self) -> &'static str {
-        "lanes"
+        ID
     }
 
     fn plans(&self) -> &'static str {
@@ -118,6 +121,10 @@ impl Protocol for Lanes {
         let text = read(plan.0).ok()?;
         let (document, _) = phase::inspect("", &text);
         Some((document.ticked(), Sha::of(text.as_bytes())))
+    }
+
+    fn dispatch(&self, starting: &Starting<'_>) -> Given {
+        read::given(starting)
     }
 
     fn names(&self, lane: &LanePath, task: Option<&TaskOf>) -> Names {

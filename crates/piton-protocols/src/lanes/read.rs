@@ -1,10 +1,16 @@
 //! Reads phase documents as plans; what they leave open becomes questions.
 
+use std::path::Path;
+
 use piton_core::refusal::Refusal;
 use piton_core::{LanePath, Plan, remedy};
+use piton_formats::template::Given;
 
+use super::Lanes;
 use super::phase::{self, HoldKind, Phase, PlanDefaults, Planned};
-use crate::protocol::{Need, Otherwise, Question, Reading, Source, Unreadable};
+use crate::protocol::{
+    Need, Otherwise, Protocol as _, Question, Reading, Source, Starting, Unreadable,
+};
 
 /// Reads a phase document.
 pub fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
@@ -39,6 +45,20 @@ pub fn read(source: &Source<'_>) -> Result<Reading, Unreadable> {
     reading.name = Some(document.id);
     reading.questions = questions;
     Ok(reading)
+}
+
+/// What the attempts of a phase document are given: where the document is.
+pub fn given(starting: &Starting<'_>) -> Given {
+    let state = starting.state;
+    if state.protocol.reader != Lanes.id() {
+        return Given::default();
+    }
+    let path = Path::new(&state.root).join(&state.plan_path).display().to_string();
+    Given {
+        context: [("document".to_owned(), path.clone())].into(),
+        env: [("PITON_DOCUMENT".to_owned(), path)].into(),
+        ..Given::default()
+    }
 }
 
 fn needs_git() -> Refusal {

@@ -261,7 +261,8 @@ fn retries(
     let protocol = context.protocol(state, &state.protocol.id)?;
     let all = protocol.retries_on_resume() || args.lane.is_some();
     let changed = |path: &StepPath, begun_as: &Option<Sha>| {
-        begun_as.is_some() && plan.step(path).is_some_and(|s| Some(s.definition()) != *begun_as)
+        let Some(begun_as) = begun_as else { return false };
+        plan.step(path).is_some_and(|s| !s.is_defined_by(begun_as))
     };
     let meant = |path: &LanePath, lane: &LaneState| {
         args.phase.as_ref().is_none_or(|p| *p == path.phase)
@@ -380,7 +381,9 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
         let done =
             matches!(facts.fact(&format!("{step}#{attempt}")), Fact::Finished(e) if e.success());
         let begun_as = state.step(&step).and_then(|s| s.definition.clone());
-        let changed = check.plan.step(&step).is_some_and(|s| Some(s.definition()) != begun_as);
+        let same =
+            |s: &piton_core::plan::Step| begun_as.as_ref().is_some_and(|d| s.is_defined_by(d));
+        let changed = check.plan.step(&step).is_some_and(|s| !same(s));
         if done && changed && !accepted {
             // It is finished, though nobody was there to record it.
             check.differences.retain(|d| d.name != "plan-changed");
@@ -449,7 +452,8 @@ fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs)
     }
     // What the next driver finds finished does not run, whoever records it.
     for (path, step) in finished_alone(context, loaded) {
-        if check.plan.step(&path).is_some_and(|s| Some(s.definition()) == step)
+        let same = |s: &piton_core::plan::Step| step.as_ref().is_some_and(|d| s.is_defined_by(d));
+        if check.plan.step(&path).is_some_and(same)
             && let Some(step) = super::status::shown_step(&mut state, &path)
         {
             step.progress = Progress::Done;

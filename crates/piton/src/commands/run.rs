@@ -17,6 +17,7 @@ use piton_core::{RunId, RunState, Status, remedy};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Drive, Leased, Store, World as _};
 use piton_ledger::{Lease, RunKey, RunRow};
+use piton_protocols::lanes::checkpoints::CHECKPOINTS_BYTES_MAX;
 use piton_protocols::protocol::{Existing, Start};
 
 pub use self::create::created;
@@ -88,13 +89,12 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
             return Err(CommandError::usage("no-run", "this plan has no run to roll back")
                 .hint(start_with(context, &plan)));
         };
-        return super::rollback::run(context, &rollback_args(run, args));
+        let args = rollback_args(run.clone(), args);
+        return super::rollback::run(context, &args).map_err(|e| importable(context, &run, e));
     }
     if let (true, Some(run)) = (args.resume, args.run_id.clone()) {
-        return resume::run(
-            context,
-            ResumeArgs { at_boot: false, run: Some(run), drive: args.drive },
-        );
+        let args = ResumeArgs { at_boot: false, run: Some(run.clone()), drive: args.drive };
+        return resume::run(context, args).map_err(|e| importable(context, &run, e));
     }
     let newest = runs.iter().map(|r| r.run).max();
     let mut aside = None;
@@ -394,4 +394,17 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
         )
         .hint("write it, or remove `spec` from the plan")),
     }
+}
+
+/// Adds that a run which only a file knows can be taken over.
+fn importable(context: &Context, run: &str, error: CommandError) -> CommandError {
+    let path = &context.settings.lanes.checkpoints;
+    let text = read::text(&context.project.root.join(path), CHECKPOINTS_BYTES_MAX);
+    let names = |text: String| text.contains(&format!("\"{run}\""));
+    if error.code != "no-run" || !text.is_ok_and(names) {
+        return error;
+    }
+    error.hint(
+        remedy![Words "it is recorded in {path}; ", Piton "import {path}", Words " takes it over"],
+    )
 }

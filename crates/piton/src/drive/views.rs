@@ -1,5 +1,7 @@
 //! The protocol files of a run, from the side of commands: which there are, and when they are written.
 
+use std::path::Path;
+
 use piton_core::{Plan, RunState};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
@@ -24,7 +26,20 @@ fn files(context: &Context, state: &RunState) -> Option<Box<dyn Files>> {
 pub fn own_paths(context: &Context, state: &RunState) -> Vec<String> {
     let (root, settings) = (&root_of(context, state), &context.settings);
     let run = Run { root, settings, state };
-    context.table.iter().flat_map(|protocol| protocol.own_paths(&run)).collect()
+    let mut all: Vec<String> =
+        context.table.iter().flat_map(|protocol| protocol.own_paths(&run)).collect();
+    all.extend(documents(context, state));
+    all
+}
+
+/// The documents of other runs here. Piton ticks them too, and a tick of an earlier phase must not keep
+/// the next from starting.
+fn documents(context: &Context, state: &RunState) -> Vec<String> {
+    let rows = context.read_store().ok().and_then(|mut store| store.runs().ok());
+    let is_document = |plan: &String| Path::new(plan).extension().is_some_and(|e| e == "md");
+    let rows = rows.unwrap_or_default().into_iter().filter(|row| row.root == state.root);
+    let plans = rows.map(|row| row.plan).filter(|plan| !plan.starts_with('/'));
+    plans.filter(is_document).filter(|plan| *plan != state.plan_path).collect()
 }
 
 /// Who writes the protocol files of a run for the driver of an epoch; nothing where there are none.

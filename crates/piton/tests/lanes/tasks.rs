@@ -65,13 +65,13 @@ fn tasks_with_files_of_their_own_run_at_once_and_come_back_in_order() {
         assert!(scene.project.has(&format!("{task}.txt")));
     }
     let subjects = scene.subjects("main");
-    assert_eq!(subjects[1..3], ["SL-1.T2: First", "SL-1.T1: First"], "{subjects:?}");
+    assert_eq!(subjects[..2], ["feat(P1-SL-1): T2", "feat(P1-SL-1): T1"], "{subjects:?}");
     scene.nothing_left();
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
     let records = scene.records();
     assert!(records.iter().all(|r| r["lane"] == "SL-1"), "{records:#?}");
     // In the log a task is a task of its lane.
-    let merged = |l: &&Value| l["event"] == "merge" && l["status"] == "ok";
+    let merged = |l: &&Value| l["event"] == "merge_done" && l["status"] == "ok";
     let log = log(&scene);
     let merges: Vec<_> = log.iter().filter(merged).map(|l| (&l["lane"], &l["task"])).collect();
     assert_eq!(format!("{merges:?}").matches("SL-1").count(), 3, "{merges:?}");
@@ -219,8 +219,8 @@ fn survives(pattern: &str, after: bool) {
     piton(&["resume"]).exits(0);
     let mut subjects = scene.subjects("main");
     subjects.sort();
-    subjects.retain(|s| s.starts_with("SL-1.T"));
-    assert_eq!(subjects, ["SL-1.T1: First", "SL-1.T2: First"], "{pattern}");
+    subjects.retain(|s| s.starts_with("feat(P1-SL-1): T"));
+    assert_eq!(subjects, ["feat(P1-SL-1): T1", "feat(P1-SL-1): T2"], "{pattern}");
     assert!(scene.project.has("T1.txt") && scene.project.has("T2.txt"));
     scene.nothing_left();
     scene.project.git(&["fsck", "--no-dangling"]);

@@ -11,7 +11,7 @@ mod update;
 mod tests;
 
 pub use record::{Key, Record, Stage, Status};
-pub use update::{OwnRecord, Updated, update};
+pub use update::{OwnRecord, Updated, Written, update};
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ fn update(
     text: Option<&str>,
     ours: &[OwnRecord],
 ) -> Result<String, Box<piton_formats::Diagnostic>> {
-    super::update(file, text, ours).map(|made| made.text)
+    super::update(file, text, ours, &Written::default()).map(|made| made.text)
 }
 
 fn own(lane: &str, stage: Stage, status: Status, at: i64) -> OwnRecord {

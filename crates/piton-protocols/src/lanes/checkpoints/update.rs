@@ -87,6 +87,8 @@ const OWN_FIELDS: [&str; 21] = [
     "last_command",
 ];
 
+/// The field that keeps what people set in fields of ours.
+const EDITED: &str = "edited";
 /// Between two records, as they are written.
 const BETWEEN: &str = ",\n  ";
 /// About what a record takes.
@@ -160,6 +162,65 @@ fn json(value: &Value, out: &mut String) {
     }
 }
 
+/// The fields of our records as they were written last, by run, phase, lane and stage: what differs from
+/// them in the file is a person's.
+#[derive(Clone, Debug, Default)]
+pub struct Written(BTreeMap<[String; 4], BTreeMap<&'static str, Value>>);
+
+impl Written {
+    /// Takes note of what is written now.
+    pub fn keep(&mut self, ours: &[OwnRecord]) {
+        let key = |(run, phase, lane, stage): Key<'_>| [run, phase, lane, stage].map(str::to_owned);
+        let record = |own: &OwnRecord| (key(own.key()), own.values().into_iter().collect());
+        self.0 = ours.iter().map(record).collect();
+    }
+
+    /// The fields of ours that somebody else set in a record, with their values.
+    fn edited(&self, own: &OwnRecord, there: &[&Record]) -> Vec<(String, Value)> {
+        let (run, phase, lane, stage) = own.key();
+        let before = self.0.get(&[run, phase, lane, stage].map(str::to_owned));
+        let ours: BTreeMap<&str, Value> = own.values().into_iter().collect();
+        let mut found = Vec::new();
+        for (name, raw) in there.iter().flat_map(|record| &record.fields) {
+            let Some(name) = OWN_FIELDS.into_iter().find(|own| own == name) else { continue };
+            let Ok(value) = serde_json::from_str::<Value>(raw) else { continue };
+            let wrote = match before {
+                Some(before) => before.get(name),
+                // Written by an earlier process: only a record of this very moment can be compared.
+                None if is_of_moment(there, &ours) => ours.get(name),
+                None => continue,
+            };
+            if wrote != Some(&value) && ours.get(name) != Some(&value) {
+                found.push((name.to_owned(), value));
+            }
+        }
+        found
+    }
+}
+
+/// Whether a record was written when ours was.
+fn is_of_moment(there: &[&Record], ours: &BTreeMap<&str, Value>) -> bool {
+    let written = ours.get("timestamp").and_then(Value::as_str);
+    there.iter().any(|record| Some(record.timestamp.as_str()) == written)
+}
+
+/// Fields that somebody set in a record of ours, beside those that are there of an earlier time.
+fn with_edited(
+    mut added: Vec<(String, String)>,
+    edited: Vec<(String, Value)>,
+) -> Vec<(String, String)> {
+    if edited.is_empty() {
+        return added;
+    }
+    let at = added.iter().position(|(name, _)| name == EDITED);
+    let old = at.map(|at| added.remove(at).1);
+    let mut all: serde_json::Map<String, Value> =
+        old.and_then(|raw| serde_json::from_str(&raw).ok()).unwrap_or_default();
+    all.extend(edited);
+    added.push((EDITED.to_owned(), Value::Object(all).to_string()));
+    added
+}
+
 /// The file with our records in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Updated {
@@ -179,6 +240,7 @@ pub fn update(
     file: &str,
     text: Option<&str>,
     ours: &[OwnRecord],
+    written: &Written,
 ) -> Result<Updated, Box<Diagnostic>> {
     let text = text.unwrap_or_default();
     let elements = elements(file, text)?;
@@ -216,7 +278,8 @@ pub fn update(
     let content = |item: &Item<'_>| {
         let Some(own) = item.own else { return item.raw.to_owned() };
         let key = order[own];
-        let added = twins.get(&key).map(|twins| foreign(twins)).unwrap_or_default();
+        let there: &[&Record] = twins.get(&key).map_or(&[], |twins| twins.as_slice());
+        let added = with_edited(foreign(there), written.edited(newest[&key], there));
         let new = newest[&key].render(&added);
         if new != item.raw && same(&new, item.raw) { item.raw.to_owned() } else { new }
     };

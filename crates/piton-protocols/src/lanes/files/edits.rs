@@ -1,6 +1,6 @@
 //! Writes checkpoints and report: merges what the file contains with what the run adds.
 
-use super::super::checkpoints::{self, CHECKPOINTS_BYTES_MAX, OwnRecord};
+use super::super::checkpoints::{self, CHECKPOINTS_BYTES_MAX, OwnRecord, Written};
 use super::{Place, records, report};
 use crate::files::{Around, Edit, Wanted};
 
@@ -8,6 +8,8 @@ use crate::files::{Around, Edit, Wanted};
 pub(super) struct Recording<'e> {
     pub place: &'e Place,
     pub ours: Vec<OwnRecord>,
+    /// The records as they were written last.
+    pub written: &'e mut Written,
     pub around: &'e dyn Around,
 }
 
@@ -28,7 +30,7 @@ impl Edit for Recording<'_> {
             return Wanted::Unfinished;
         }
         let read = text.map_err(|_| "it is not UTF-8 text".to_owned()).and_then(|text| {
-            let new = checkpoints::update(self.path(), Some(text), &self.ours);
+            let new = checkpoints::update(self.path(), Some(text), &self.ours, self.written);
             new.map(|new| (text, new))
                 .map_err(|problem| format!("line {}: {}", problem.line, problem.message))
         });
@@ -40,13 +42,18 @@ impl Edit for Recording<'_> {
             Err(why) => self.rebuilt(Some(why)),
         }
     }
+
+    fn after(&mut self) -> Option<Vec<u8>> {
+        self.written.keep(&self.ours);
+        None
+    }
 }
 
 impl Recording<'_> {
     /// The file rebuilt from the ledger; `why` says what is wrong with the present one.
     fn rebuilt(&mut self, why: Option<String>) -> Wanted {
         let all = self.all_runs();
-        let text = match checkpoints::update(self.path(), None, &all) {
+        let text = match checkpoints::update(self.path(), None, &all, self.written) {
             Ok(made) => made.text.into_bytes(),
             Err(problem) => return Wanted::Refused(problem.message),
         };

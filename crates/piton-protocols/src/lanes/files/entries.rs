@@ -45,6 +45,8 @@ pub struct Roles {
     validations: BTreeSet<LanePath>,
     /// Steps that only test.
     tests: BTreeSet<StepPath>,
+    /// The phases.
+    phases: BTreeSet<String>,
 }
 
 impl Roles {
@@ -76,6 +78,7 @@ impl Roles {
         validates: bool,
         task: Option<&TaskOf>,
     ) {
+        self.phases.insert(path.phase.clone());
         let tests = steps.filter(|(_, role)| matches!(role, Role::Tests | Role::Validation));
         self.tests.extend(tests.map(|(id, _)| StepPath::new(&path.phase, &path.lane, id)));
         if validates {
@@ -138,7 +141,9 @@ impl Log<'_> {
             }
             Event::DriverLeft(e) => self.left(e),
             Event::StepStarted(e) => {
-                self.task(&e.step, "task_start", Status::Ok, format!("attempt {}", e.attempt))
+                let word =
+                    if self.roles.tests.contains(&e.step) { "test_start" } else { "task_start" };
+                self.task(&e.step, word, Status::Ok, format!("attempt {}", e.attempt))
             }
             Event::StepFinished(e) => self.finished(e),
             Event::StepReset(e) => self.task(&e.step, "task_reset", Status::Ok, e.reason.clone()),
@@ -155,7 +160,7 @@ impl Log<'_> {
             }
             Event::StepProven(e) => {
                 let notes = format!("passed on the tree {} before", short(&e.tree));
-                self.task(&e.step, "tests", Status::Ok, notes)
+                self.task(&e.step, "test_done", Status::Ok, notes)
             }
             Event::GateAsked(e) => {
                 self.gate(&e.gate, "gate_asked", Status::Blocked, e.name.clone())
@@ -175,7 +180,7 @@ impl Log<'_> {
                 self.run("gates_opened", Status::Ok, e.gone.join(", "))
             }
             Event::TicksSeen(e) => {
-                let word = if e.count { "gates_closed" } else { "gates_doubted" };
+                let word = if e.count { "gate_check" } else { "gates_doubted" };
                 let status = if e.count { Status::Ok } else { Status::Blocked };
                 self.run(word, status, format!("{}: {}", e.gates.join(", "), e.by))
             }
@@ -217,11 +222,15 @@ impl Log<'_> {
                 let notes = format!("{}{what}", short(&e.commit));
                 let mut all = self.lane(&e.lane, "commit", Status::Ok, notes);
                 if !e.tests.is_empty() {
-                    let mut tests = self.lane(&e.lane, "tests", Status::Ok, String::new());
+                    let mut tests = self.lane(&e.lane, "test_done", Status::Ok, String::new());
                     tests[0].cmd = Some(joined(&e.tests));
                     tests[0].exit_code = Some(0);
                     all.splice(0..0, tests);
                 }
+                let ready = e.changed && !self.roles.tasks.contains_key(&e.lane);
+                let ready = ready
+                    .then(|| self.lane(&e.lane, "lane_ready_to_merge", Status::Ok, String::new()));
+                all.extend(ready.into_iter().flatten());
                 all
             }
             Event::LaneRebased(e) => {
@@ -231,11 +240,11 @@ impl Log<'_> {
             Event::LaneReopened(e) => self.reopened(e),
             Event::MergeIntended(e) => {
                 let notes = format!("{} {} -> {}", e.base_branch, short(&e.from), short(&e.to));
-                self.lane(&e.lane, "pre_pr", Status::Ok, notes)
+                self.lane(&e.lane, "merge_start", Status::Ok, notes)
             }
             Event::MergeMissed(e) => {
                 let notes = format!("base moved to {} meanwhile", short(&e.found));
-                self.lane(&e.lane, "merge", Status::Blocked, notes)
+                self.lane(&e.lane, "merge_start", Status::Blocked, notes)
             }
             Event::LaneMerged(e) => self.merged(e),
             Event::PullRequestOpened(e) => {
@@ -284,20 +293,44 @@ impl Log<'_> {
             }
             Verdict::Interrupted | Verdict::Aborted => ("run_stopped", Status::Error),
         };
-        self.run(word, status, signal)
+        // Tools of the protocol know a finished phase by these.
+        let of_phase = |event: &str, notes: &str| {
+            let entry = |p: &String| self.entry(p, NONE, NONE, event, status.clone());
+            let phases = self.roles.phases.iter();
+            phases.map(|p| noted(entry(p), notes.to_owned())).collect::<Vec<Entry>>()
+        };
+        let mut all: Vec<Entry> = Vec::new();
+        match event.verdict {
+            Verdict::Complete => {
+                all.extend(of_phase("phase_done", ""));
+                all.extend(of_phase("phase_chain_signal", "the next phase may start"));
+            }
+            Verdict::Failed | Verdict::Blocked => {
+                all.extend(of_phase("phase_chain_signal", "the next phase must wait"));
+            }
+            _ => {}
+        }
+        all.extend(self.run(word, status, signal));
+        all
     }
 
     fn finished(&self, event: &StepFinished) -> Vec<Entry> {
         let step = &event.step;
         let is_test = self.roles.tests.contains(step);
         let mut all = match &event.outcome {
-            Outcome::Succeeded if is_test => self.task(step, "tests", Status::Ok, String::new()),
+            Outcome::Succeeded if is_test => {
+                self.task(step, self.tested(step), Status::Ok, String::new())
+            }
             Outcome::Succeeded => {
-                self.task(step, "task_complete", Status::Ok, event.facts.notes.join("; "))
+                let mut notes = event.facts.notes.clone();
+                if !event.outside.is_empty() {
+                    notes.push(format!("changed outside its scope: {}", event.outside.join(", ")));
+                }
+                self.task(step, "task_done", Status::Ok, notes.join("; "))
             }
             Outcome::Failed { class, error, next, .. } => {
                 let word = match class {
-                    Class::Test => "tests",
+                    Class::Test => self.tested(step),
                     Class::PullRequest => "pull_request",
                     _ => "task_failed",
                 };
@@ -323,7 +356,7 @@ impl Log<'_> {
     }
 
     fn reopened(&self, event: &LaneReopened) -> Vec<Entry> {
-        let word = if event.class == Class::Test { "tests" } else { "merge" };
+        let word = if event.class == Class::Test { "test_done" } else { "merge_done" };
         let mut all = self.lane(&event.lane, word, Status::Failed, event.error.clone());
         all.extend(self.task(&event.step, "retry", Status::Ok, "the lane continues".to_owned()));
         all
@@ -339,7 +372,13 @@ impl Log<'_> {
         let moved = event.from.as_deref().zip(event.to.as_deref());
         let moved = moved.map(|(from, to)| format!("{} -> {}", short(from), short(to)));
         let notes = joined_notes(how, &joined_notes(&moved.unwrap_or_default(), &event.note));
-        self.lane(&event.lane, "merge", status, notes)
+        self.lane(&event.lane, "merge_done", status, notes)
+    }
+
+    /// The word for tests that ended: those after the last merge have their own.
+    fn tested(&self, step: &StepPath) -> &'static str {
+        let validates = self.roles.validations.contains(&step.lane());
+        if validates { "cross_lane_validation" } else { "test_done" }
     }
 
     fn rewinding(&self, event: &RewindIntended) -> Vec<Entry> {

@@ -14,12 +14,11 @@ mod words;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-use piton_core::event::StepStarted;
 use piton_core::lane::Role;
 use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
 use piton_formats::settings::{self, Views};
 
-use super::Lanes;
+use super::{Lanes, checkpoints};
 use crate::files::{Around, Edit, Files, Occasion, Run};
 use crate::protocol::Protocol as _;
 use crate::time;
@@ -49,14 +48,16 @@ pub(super) struct LaneFiles {
     run_id: String,
     /// The phase document, if the plan is one.
     document: Option<String>,
-    /// The names of its lanes, once they were read.
-    names: Option<report::Names>,
+    /// What the report takes from it, once it was read.
+    told: Option<report::Told>,
     /// What its lanes and steps are for.
     roles: entries::Roles,
     /// The last entries of each lane, in words.
     recent: BTreeMap<LanePath, VecDeque<String>>,
     /// What is known about ticks in the document.
     ticks: gates::Ticks,
+    /// The records as they were written last.
+    written: checkpoints::Written,
 }
 
 impl LaneFiles {
@@ -67,10 +68,11 @@ impl LaneFiles {
             place: Place { root: run.root.to_owned(), settings },
             run_id: run_id(run.state),
             document: document(run.state).map(ToOwned::to_owned),
-            names: None,
+            told: None,
             roles: entries::Roles::new(run.state),
             recent: BTreeMap::new(),
             ticks: gates::Ticks::default(),
+            written: checkpoints::Written::default(),
         })
     }
 }
@@ -114,15 +116,15 @@ impl Files for LaneFiles {
         state: &'e RunState,
         around: &'e dyn Around,
     ) -> Vec<Box<dyn Edit + 'e>> {
-        let Self { place, document, names, ticks, .. } = self;
-        let names = names.get_or_insert_with(|| {
+        let Self { place, document, told, ticks, written, .. } = self;
+        let told = told.get_or_insert_with(|| {
             let text = document.as_ref().and_then(|path| around.text(path));
-            text.map(|text| report::names(&text)).unwrap_or_default()
+            text.map(|text| report::told(&text)).unwrap_or_default()
         });
         let (path, ours) = (place.report(&name(state)), records::records(place, state));
-        let reported = report::ours(place, plan, state, names);
+        let reported = report::ours(place, plan, state, told);
         let mut all: Vec<Box<dyn Edit>> = vec![
-            Box::new(edits::Recording { place, ours, around }),
+            Box::new(edits::Recording { place, ours, written, around }),
             Box::new(edits::Reporting { path, ours: reported }),
         ];
         if let Some(path) = document {
@@ -149,11 +151,17 @@ impl Files for LaneFiles {
         }
     }
 
-    /// The checkpoint before a pull request is written before the pull request is opened, and a retry
-    /// finds the records of earlier attempts.
+    /// Whoever reads only the checkpoints finds each before what it comes before: that of a start before
+    /// the worktree is made, that of a merge or pull request before base moves or it is opened. A
+    /// retry finds the records of earlier attempts.
     fn is_shown_first(&self, event: &Event, state: &RunState) -> bool {
-        let is_first = |e: &StepStarted| e.attempt > 1 || state.role(&e.step) == Role::PullRequest;
-        matches!(event, Event::StepStarted(e) if is_first(e))
+        match event {
+            Event::StepStarted(e) => {
+                e.attempt > 1 || matches!(state.role(&e.step), Role::PullRequest | Role::Tests)
+            }
+            Event::LaneBegun(_) | Event::MergeIntended(_) => true,
+            _ => false,
+        }
     }
 
     fn log(&self) -> Option<String> {

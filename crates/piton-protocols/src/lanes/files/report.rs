@@ -41,17 +41,34 @@ pub fn has_notes(text: &str) -> bool {
     text.split_once(MARK).is_some_and(|(_, theirs)| !theirs.is_empty())
 }
 
-/// The names of lanes in a phase document, by id.
-pub type Names = BTreeMap<String, String>;
+/// What a report takes from the phase document.
+#[derive(Default)]
+pub struct Told {
+    /// The names of lanes, by id.
+    names: BTreeMap<String, String>,
+    /// What a person must look at.
+    checks: Vec<String>,
+    /// Whether no command tests the phase after the last merge.
+    untested: bool,
+}
 
-/// The names of a phase document's lanes.
-pub fn names(document: &str) -> Names {
-    let lanes = phase::inspect("", document).0.lanes.into_iter();
-    lanes.map(|lane| (lane.id, lane.name)).collect()
+/// Reads a phase document for the report.
+pub fn told(document: &str) -> Told {
+    let phase = phase::inspect("", document).0;
+    let check = |(task, text): (Option<&str>, &str)| {
+        let text: Vec<&str> = text.split_whitespace().collect();
+        let task = task.map(|task| format!("{task}: ")).unwrap_or_default();
+        format!("{task}{}", text.join(" "))
+    };
+    Told {
+        checks: phase.checks().into_iter().map(check).collect(),
+        untested: phase.test_plan.is_empty(),
+        names: phase.lanes.into_iter().map(|lane| (lane.id, lane.name)).collect(),
+    }
 }
 
 /// Our part of the report.
-pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> String {
+pub fn ours(place: &Place, plan: &Plan, state: &RunState, told: &Told) -> String {
     let run_id = super::run_id(state);
     let status = run_status(state, state.driven);
     let works = || state.phases.iter().flat_map(|p| &p.lanes).filter_map(|l| l.work.as_ref());
@@ -71,7 +88,7 @@ pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> Stri
     fact("started", time::write(state.created_at));
     fact("ended", if state.driven { String::new() } else { time::write(state.last_at) });
 
-    let lanes = state.lanes().map(|(path, lane)| lane_row(state, &path, lane, names));
+    let lanes = state.lanes().map(|(path, lane)| lane_row(state, &path, lane, told));
     let head = ["lane", "name", "stage", "status", "head", "tests", "attempts"];
     table(&mut out, "Lanes", &head, lanes.collect());
     table(&mut out, "Merges", &["lane", "from", "to", "at"], merges(state));
@@ -81,6 +98,16 @@ pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> Stri
     }
     let tests = state.lanes().filter_map(|(_, lane)| validated(lane));
     table(&mut out, "Validation", &["command", "result"], tests.collect());
+    if told.untested {
+        out.push_str(
+            "\n## Validation\n\nThe document names no command to run after the last merge.\n",
+        );
+    }
+    for (at, check) in told.checks.iter().enumerate() {
+        out.push_str(if at == 0 { "\n## For a person to check\n\n" } else { "" });
+        let _ = writeln!(out, "- [ ] {}", inline(check));
+    }
+    table(&mut out, "Outside their scope", &["task", "files"], outside(state));
     for (at, (what, context)) in failures(state).iter().enumerate() {
         out.push_str(if at == 0 { "\n## Failures\n" } else { "" });
         let _ = writeln!(out, "\n### {}\n", inline(what));
@@ -95,7 +122,7 @@ pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> Stri
     out
 }
 
-fn lane_row(state: &RunState, path: &LanePath, lane: &LaneState, names: &Names) -> Vec<String> {
+fn lane_row(state: &RunState, path: &LanePath, lane: &LaneState, told: &Told) -> Vec<String> {
     let work = lane.work.as_ref();
     let phase = state.phase(&path.phase);
     let status = phase.map_or(Status::Pending, |phase| lane_status(state, phase, lane));
@@ -104,13 +131,21 @@ fn lane_row(state: &RunState, path: &LanePath, lane: &LaneState, names: &Names) 
     let attempts = lane.steps.iter().map(|s| s.attempts).max().unwrap_or_default();
     vec![
         if state.phases.len() > 1 { cell(&path.to_string()) } else { cell(&path.lane) },
-        names.get(&path.lane).map(|name| cell(name)).unwrap_or_default(),
+        told.names.get(&path.lane).map(|name| cell(name)).unwrap_or_default(),
         work.and_then(|w| w.stage()).map(|s| s.as_str().to_owned()).unwrap_or_default(),
         status.as_str().to_owned(),
         work.and_then(|w| w.committed()).map(|c| sha(&c.commit)).unwrap_or_default(),
         tests.map(|(test, exit)| format!("{} {}", code(test), ended(exit))).unwrap_or_default(),
         attempts.to_string(),
     ]
+}
+
+/// The files that tasks changed outside of their scope.
+fn outside(state: &RunState) -> Vec<Vec<String>> {
+    let steps = state.steps().filter(|(_, step)| !step.outside.is_empty());
+    steps
+        .map(|(path, step)| vec![cell(&path.to_string()), cell(&step.outside.join(", "))])
+        .collect()
 }
 
 /// The merges in the order they happened.

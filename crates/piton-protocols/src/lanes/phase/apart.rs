@@ -6,7 +6,7 @@ use piton_core::lane::{Isolation, LaneRules, MEND_STEP, Merge, Role, TaskOf, Tas
 use piton_core::plan::{self, Step, Work};
 
 use super::groups::{Group, groups};
-use super::model::{Lane, Task, TaskKind};
+use super::model::{Lane, Task};
 use super::prompt;
 use super::to_plan::{Builder, plan_id, unused_id};
 use piton_formats::diagnostic::code;
@@ -53,9 +53,8 @@ impl Builder<'_> {
                 let step = unused_id(&format!("{WAITING_STEP}{waits}"), &made.steps);
                 self.apart(lane, id, &step, group, tasks, done, &mut made);
             } else {
-                for (at, task) in group.tasks.iter().enumerate() {
-                    let to_come = to_come(&tasks[done + at + 1..]);
-                    let step = self.step(lane, task, &made.steps, to_come);
+                for at in done..done + group.tasks.len() {
+                    let step = self.step(lane, tasks, at, &made.steps);
                     made.steps.push(step);
                 }
             }
@@ -79,8 +78,8 @@ impl Builder<'_> {
         made: &mut Made,
     ) {
         let mut names = Vec::new();
-        for (at, task) in group.tasks.iter().enumerate() {
-            let step = self.step(lane, task, &[], to_come(&all[done + at + 1..]));
+        for at in done..done + group.tasks.len() {
+            let step = self.step(lane, all, at, &[]);
             let name = self.part_id(id, &step.id, &made.parts);
             let of = TaskOf { lane: id.to_owned(), step: waits.to_owned(), task: step.id.clone() };
             let part = self.part(lane, name.clone(), of, step);
@@ -96,6 +95,7 @@ impl Builder<'_> {
         let rules = LaneRules {
             isolation: Isolation::Worktree,
             merge: Merge::default(),
+            message: self.message(lane, &task.task),
             task: Some(task),
             ..self.defaults.rules.clone()
         };
@@ -142,9 +142,4 @@ impl Builder<'_> {
         let step = self.defaults.step(unused_id(MEND_STEP, steps), work, retries);
         Step { role: Role::Mend, ..step }
     }
-}
-
-/// Whether code that tests of a task may need is written by later ones.
-fn to_come(later: &[&Task]) -> bool {
-    later.iter().any(|task| task.kind == TaskKind::Impl)
 }

@@ -5,15 +5,19 @@
 
 use std::ops::Range;
 
-use super::model::{Lane, ParallelSafe};
-use super::names::gate_ids;
+use super::model::{Lane, ParallelSafe, TestsCount};
+use super::names::{aliases, gate_ids, undecorated};
 use piton_formats::diagnostic::{code, quoted};
 use piton_formats::markdown::Line;
-use piton_formats::markdown::inline::{bullet, is_none, plain};
+use piton_formats::markdown::inline::{
+    bullet, checkbox, is_none, plain, split_outside, without_brackets,
+};
 use piton_formats::sink::Sink;
 
 /// Most retries a document can ask for; more is a typing error.
 const RETRIES_MAX: u32 = 100;
+/// Most words of a key; more before a colon are a sentence.
+const KEY_WORDS_MAX: usize = 3;
 
 /// A value and its place.
 #[derive(Clone, Debug)]
@@ -41,8 +45,30 @@ pub(super) enum Key {
     Provides,
     /// `Interfaces consumed:`
     Consumes,
+    /// `Scope:`
+    Scope,
+    /// `Owned files:`
+    Owned,
+    /// `Acceptance criteria:`
+    Acceptance,
+    /// `Alias:`
+    Alias,
+    /// `Tests: report`
+    Tests,
+    /// `Tasks:`, whose list is read elsewhere.
+    Tasks,
     /// Any other.
     Other,
+}
+
+impl Key {
+    /// Whether its value is text, which may go on in the next lines.
+    fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::Scope | Self::Owned | Self::Acceptance | Self::Provides | Self::Consumes
+        )
+    }
 }
 
 /// A lane while it is read.
@@ -64,44 +90,65 @@ pub(super) struct Draft {
     goes_on: bool,
     /// Whether it has a value already, so that an empty line ends it.
     has_value: bool,
+    /// The indent of the attribute read last, while its own line may continue.
+    wraps_at: Option<usize>,
+    /// The indent of `Tasks:`, while the lines below belong to it.
+    tasks_at: Option<usize>,
 }
 
 impl Draft {
     /// Begins a lane.
     pub(super) fn new(id: String, name: String, line: &Line<'_>) -> Self {
-        let lane = Lane {
-            id,
-            name,
-            depends_on: Vec::new(),
-            blocks: Vec::new(),
-            parallel_safe: ParallelSafe::Unknown,
-            provides: Vec::new(),
-            retries: None,
-            tasks: Vec::new(),
-            ready: false,
-            blocked_by: Vec::new(),
-            line: line.number,
-        };
+        let lane = Lane { aliases: aliases(&name), line: line.number, ..Lane::new(id, name) };
         let (depends_on, blocks, consumes) = (Vec::new(), Vec::new(), Vec::new());
         let (pending, goes_on, has_value) = (None, false, false);
+        let (wraps_at, tasks_at) = (None, None);
         let span = line.span();
-        Self { lane, span, depends_on, blocks, consumes, pending, goes_on, has_value }
+        Self {
+            lane,
+            span,
+            depends_on,
+            blocks,
+            consumes,
+            pending,
+            goes_on,
+            has_value,
+            wraps_at,
+            tasks_at,
+        }
     }
 
     /// Reads one line below the lane's first: an attribute, or the rest of a list.
     pub(super) fn line(&mut self, line: &Line<'_>, sink: &mut Sink<'_>) {
-        let item = bullet(line.text).unwrap_or(line.text.trim());
+        let marked = bullet(line.text);
+        let item = marked.unwrap_or(line.text.trim());
         if item.is_empty() {
             // `Key:`, an empty line and a list belong together; after the list it ends.
             self.goes_on &= !self.has_value;
+            self.wraps_at = None;
             return;
         }
-        let list = self.goes_on && (bullet(line.text).is_some() || self.has_value);
+        if self.tasks_at.is_some_and(|above| line.indent() > above) {
+            return;
+        }
+        self.tasks_at = None;
+        let list = self.goes_on && (marked.is_some() || self.has_value);
+        // The rest of a long line is indented deeper than its bullet, or is text as before.
+        let text = self.pending.is_some_and(Key::is_text);
+        let deeper = |above: usize| line.indent() > above || text;
+        let wraps = marked.is_none() && self.wraps_at.is_some_and(deeper);
         match attribute(item) {
-            Some((Key::Other, _)) if list && bullet(line.text).is_some() => self.more(item, line),
-            Some((key, value)) => self.set(key, &value, line, sink),
-            None if list => self.more(item, line),
-            None => self.goes_on = false,
+            Some((Key::Other, _)) if (list && marked.is_some()) || wraps => self.more(item, line),
+            Some((Key::Tasks, _)) => {
+                self.set(Key::Tasks, "", line, sink);
+                self.tasks_at = Some(line.indent());
+            }
+            Some((key, value)) => {
+                self.set(key, value, line, sink);
+                self.wraps_at = (marked.is_some() || key.is_text()).then_some(line.indent());
+            }
+            None if list || wraps => self.more(item, line),
+            None => (self.goes_on, self.wraps_at) = (false, None),
         }
     }
 
@@ -109,15 +156,29 @@ impl Draft {
     pub(super) fn more(&mut self, value: &str, line: &Line<'_>) {
         let at = At { value: value.to_owned(), line: line.number, span: line.span() };
         self.has_value = true;
+        let text = checkbox(value).map_or(value, |boxed| boxed.rest);
         match self.pending {
             Some(Key::DependsOn) => self.depends_on.push(at),
             Some(Key::Blocks) => self.blocks.push(at),
-            Some(Key::Consumes) => self.consumes.push(at),
-            Some(Key::Provides) => self.provide(value),
+            Some(Key::Consumes) => {
+                self.lane.about.consumed.push(text.to_owned());
+                self.consumes.push(at);
+            }
+            Some(Key::Provides) => {
+                self.lane.about.provided.push(text.to_owned());
+                self.provide(value);
+            }
+            Some(Key::Scope) => self.lane.about.scope.push(text.to_owned()),
+            Some(Key::Owned) => self.lane.about.owned.push(text.to_owned()),
+            Some(Key::Acceptance) => self.lane.about.acceptance.push(text.to_owned()),
+            Some(Key::Alias) => {
+                let named = plain(value).replace(',', " ");
+                self.lane.aliases.extend(named.split_whitespace().map(ToOwned::to_owned));
+            }
             Some(Key::ParallelSafe) => {
                 if let ParallelSafe::Mixed(why) = &mut self.lane.parallel_safe {
                     why.push_str(if why.is_empty() { "" } else { "; " });
-                    why.push_str(value);
+                    why.push_str(&plain(value));
                 }
             }
             _ => {}
@@ -136,9 +197,11 @@ impl Draft {
         self.goes_on = value.is_empty() || value.ends_with(',');
         self.has_value = false;
         match key {
-            Key::ParallelSafe => self.parallel(value, line, sink),
-            Key::Retries => self.retries(value, line, sink),
+            Key::ParallelSafe => self.parallel(&plain(value), line, sink),
+            Key::Retries => self.retries(&plain(value), line, sink),
+            Key::Tests => self.lane.tests = TestsCount::read(&plain(value)),
             _ if value.is_empty() => {}
+            _ if is_none(value) && key.is_text() => {}
             _ => self.more(value, line),
         }
     }
@@ -189,10 +252,15 @@ impl Draft {
     }
 }
 
-/// Key and value of `Key: value`, without emphasis; `None` if it is not an attribute.
-pub(super) fn attribute(item: &str) -> Option<(Key, String)> {
-    let plain = plain(item);
-    let (key, value) = plain.split_once(':')?;
+/// Key and value of `Key: value`, the value as written; `None` if it is not an attribute.
+pub(super) fn attribute(item: &str) -> Option<(Key, &str)> {
+    let item = undecorated(item);
+    let first = *split_outside(item, b":").first()?;
+    let value = item.get(first.len()..)?.trim_start().strip_prefix(':')?;
+    // `**Key:** value` ends its emphasis behind the colon.
+    let marks = ["**", "__"].into_iter().find(|m| first.starts_with(m) && !first.ends_with(m));
+    let value = marks.and_then(|m| value.trim_start().strip_prefix(m)).unwrap_or(value).trim();
+    let key = without_brackets(&plain(first));
     let words: Vec<String> =
         key.split([' ', '-', '_']).filter(|w| !w.is_empty()).map(str::to_lowercase).collect();
     let key = match words.join(" ").as_str() {
@@ -204,9 +272,17 @@ pub(super) fn attribute(item: &str) -> Option<(Key, String)> {
             Key::Provides
         }
         "interfaces consumed" | "interface consumed" | "consumes" => Key::Consumes,
+        "scope" | "lane scope" | "goal" => Key::Scope,
+        "owned files" | "files owned" | "owns" | "files" | "files in scope" => Key::Owned,
+        "acceptance" | "acceptance criteria" | "done when" | "exit criteria" => Key::Acceptance,
+        "alias" | "aliases" | "aka" => Key::Alias,
+        "tests" if TestsCount::read(&plain(value)).is_some() => Key::Tests,
+        "tasks" | "task list" => Key::Tasks,
         // A word or two that are not an id are an attribute that is not used.
-        _ if words.len() <= 3 && !key.contains(|c: char| c.is_ascii_digit() || c == '/') => {
-            let id = super::names::id_at_start(key);
+        _ if words.len() <= KEY_WORDS_MAX
+            && !key.contains(|c: char| c.is_ascii_digit() || c == '/') =>
+        {
+            let id = super::names::id_at_start(&key);
             if id.is_some_and(|id| super::names::is_gate_id(id) || super::names::is_lane_id(id)) {
                 return None;
             }
@@ -214,5 +290,5 @@ pub(super) fn attribute(item: &str) -> Option<(Key, String)> {
         }
         _ => return None,
     };
-    Some((key, value.trim().to_owned()))
+    Some((key, value))
 }

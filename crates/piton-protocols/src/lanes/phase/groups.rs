@@ -54,7 +54,7 @@ fn owned(task: &Task) -> impl Iterator<Item = &str> {
 
 /// Whether two names may mean the same file: equal, one within the other, or patterns with a common
 /// beginning.
-fn overlap(a: &str, b: &str) -> bool {
+pub(super) fn overlap(a: &str, b: &str) -> bool {
     let known = |name: &str| -> (String, bool) {
         let name = name.trim_start_matches("./");
         match name.find(WILD) {

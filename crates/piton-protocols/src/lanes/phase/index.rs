@@ -6,9 +6,12 @@
 use std::collections::BTreeSet;
 
 use super::draft::{Draft, attribute};
-use super::names::{id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id};
+use super::names::{
+    LaneNames, id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id, undecorated,
+};
 use piton_formats::diagnostic::{code, quoted};
 use piton_formats::markdown::inline::{bullet, plain, split_outside};
+use piton_formats::markdown::table::tables;
 use piton_formats::markdown::{Document, Line, Place, Section};
 use piton_formats::sink::Sink;
 
@@ -19,6 +22,7 @@ const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];
 pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>, bool) {
     let mut lanes = Vec::new();
     for section in document.sections(is_index) {
+        tabled(&section, &mut lanes, sink);
         listed(document, &section, &mut lanes, sink);
     }
     let from_index = !lanes.is_empty();
@@ -36,6 +40,32 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>,
         sink.warn(code::NO_LANE_INDEX, &first.span, message, hint);
     }
     (unique(described, sink), needs_confirmation)
+}
+
+/// Lanes as rows of a table: a column of ids, one of names, and attributes as columns.
+fn tabled(section: &Section<'_, '_>, lanes: &mut Vec<Draft>, sink: &mut Sink<'_>) {
+    for table in tables(section.lines) {
+        let columns = table.columns();
+        let is_id = |c: &String| matches!(c.as_str(), "lane" | "lane id" | "id" | "swim lane");
+        let is_name =
+            |c: &String| matches!(c.as_str(), "name" | "lane name" | "title" | "description");
+        let Some(id_at) = columns.iter().position(is_id) else { continue };
+        for row in &table.rows {
+            let line = &section.lines[row.index];
+            let cell = |at: usize| row.cells.get(at).map_or("", String::as_str);
+            let Some((id, mut name)) = lane_heading(cell(id_at)) else { continue };
+            if let Some(at) = columns.iter().position(is_name).filter(|_| name.is_empty()) {
+                name = plain(cell(at));
+            }
+            let mut lane = Draft::new(id, name, line);
+            for (at, column) in columns.iter().enumerate().filter(|(at, _)| *at != id_at) {
+                if let Some((key, _)) = attribute(&format!("{column}:")) {
+                    lane.set(key, cell(at), line, sink);
+                }
+            }
+            lanes.push(lane);
+        }
+    }
 }
 
 /// Lanes as bullets or lines.
@@ -96,16 +126,18 @@ fn listed(
 
 /// Id and name, when a text begins a lane.
 fn lane_head(text: &str) -> Option<(String, String)> {
-    let (id, name) = id_and_text(text)?;
+    let (id, name) = id_and_text(undecorated(text))?;
     let is_attribute = attribute(text).is_some();
-    (is_lane_id(&id) && !is_attribute).then_some((id, name))
+    // `W1: SL-1, SL-2` says when lanes run.
+    let is_list = id_at_start(&name).is_some_and(is_plain_lane_id);
+    (is_lane_id(&id) && !is_attribute && !is_list).then_some((id, name))
 }
 
 /// The parts of a line with semicolons: attributes, parts of a list, or of the name.
 fn semicolons(lane: &mut Draft, parts: &[&str], line: &Line<'_>, sink: &mut Sink<'_>) {
     for part in parts.iter().filter(|part| !part.is_empty()) {
         if let Some((key, value)) = attribute(part) {
-            lane.set(key, &value, line, sink);
+            lane.set(key, value, line, sink);
         } else if lane.lane.line == line.number && !lane.has_attributes() {
             lane.lane.name = format!("{}; {}", lane.lane.name, plain(part));
         } else {
@@ -116,7 +148,7 @@ fn semicolons(lane: &mut Draft, parts: &[&str], line: &Line<'_>, sink: &mut Sink
 
 /// The lane a heading names: `SL-1 -- Name`, `SL-1 Name`, `Lane SL-1: Name`, `D.1 SL-1 — Name`.
 pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
-    let title = plain(title);
+    let title = plain(undecorated(title));
     if let Some(found) = lane_head(&title).or_else(|| unmarked(&title)) {
         return Some(found);
     }
@@ -132,20 +164,29 @@ pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
 fn unmarked(title: &str) -> Option<(String, String)> {
     let id = id_at_start(title).filter(|id| is_plain_lane_id(id))?;
     let name = title[id.len()..].strip_prefix(' ')?.trim();
-    let is_name = name.starts_with(|c: char| c.is_alphanumeric() || c == '(');
+    let is_name = name.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '(' | '[' | '/'));
     is_name.then(|| (id.to_owned(), name.to_owned()))
 }
 
 fn is_index(title: &str) -> bool {
-    title.starts_with("lane index")
+    title.contains("lane index")
+        || title == "lane dependencies"
+        || (title.starts_with("lanes") && title.ends_with("dependencies"))
 }
 
 fn is_lanes(title: &str) -> bool {
-    title.contains("swim lanes") || title == "lanes"
+    !is_index(title)
+        && (title.contains("swim lane") || title == "lanes" || title.ends_with(" lanes"))
+}
+
+/// The names of the lanes.
+pub(super) fn names(lanes: &[Draft]) -> LaneNames {
+    LaneNames::new(lanes.iter().map(|draft| (draft.lane.id.as_str(), &draft.lane.aliases[..])))
 }
 
 /// The lanes as other headings describe them, such as those of the task tables.
 fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> Vec<Draft> {
+    let known = names(known);
     let read = document.sections(|title| is_index(title) || is_lanes(title));
     let read: BTreeSet<usize> = read.iter().flat_map(|s| s.lines).map(|l| l.number).collect();
     let mut found: Vec<Draft> = Vec::new();
@@ -154,10 +195,8 @@ fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> V
     let own = document.lines.iter().filter(|l| l.place == Place::Text && !read.contains(&l.number));
     for line in own {
         if let Some((level, title)) = line.heading() {
-            let lane = lane_heading(title);
-            let lane =
-                lane.filter(|(id, _)| known.iter().any(|k| k.lane.id.eq_ignore_ascii_case(id)));
-            if let Some((id, name)) = lane {
+            if let Some((id, name)) = lane_heading(title).filter(|(id, _)| known.find(id).is_some())
+            {
                 found.push(Draft::new(id, name, line));
                 within = Some(level);
             } else if within.is_some_and(|above| level <= above) {
@@ -170,14 +209,26 @@ fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> V
     found
 }
 
-/// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.
+/// The lanes as the sections below `Swim Lanes` or `Lanes` describe them; without those, as headings
+/// with ids that only lanes have.
 fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
     let mut lanes: Vec<Draft> = Vec::new();
-    for section in document.sections(is_lanes) {
-        let mut within = None;
+    let mut sections = document.sections(is_lanes);
+    if sections.is_empty() && document.sections(is_index).is_empty() {
+        sections.push(Section { lines: &document.lines });
+    }
+    let anywhere = document.sections(is_lanes).is_empty();
+    for section in sections {
+        let (mut within, mut depth) = (None, 0);
         for line in section.lines.iter().filter(|line| line.place == Place::Text) {
-            if let Some((_, title)) = line.heading() {
-                if let Some((id, name)) = lane_heading(title) {
+            if let Some((level, title)) = line.heading() {
+                let found = lane_heading(title).filter(|(id, _)| !anywhere || is_plain_lane_id(id));
+                // Elsewhere, any other heading of that level is about something else.
+                if anywhere && found.is_none() && level <= depth {
+                    within = None;
+                }
+                if let Some((id, name)) = found {
+                    depth = level;
                     // `SL-1 Tasks` below `SL-1 -- Name` adds to that lane.
                     let more = unmarked(&plain(title)).is_some();
                     let known = lanes.iter().position(|l| more && l.lane.id == id);
@@ -196,9 +247,11 @@ fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
 
 /// Adds what their sections say to the lanes of the index.
 fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>) {
+    let known = names(lanes);
     for more in described {
         let id = &more.lane.id;
-        let Some(lane) = lanes.iter_mut().find(|lane| lane.lane.id.eq_ignore_ascii_case(id)) else {
+        let found = known.find(id).and_then(|id| lanes.iter_mut().find(|l| l.lane.id == id));
+        let Some(lane) = found else {
             let message =
                 format!("the lane {} is not in the lane index, so it is ignored", quoted(id));
             let hint = "add it to `## Lane Index & Dependencies`, or remove its section";
@@ -211,6 +264,9 @@ fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>
             }
         }
         lane.lane.retries = lane.lane.retries.or(more.lane.retries);
+        lane.lane.tests = lane.lane.tests.or(more.lane.tests);
+        lane.lane.aliases.extend(more.lane.aliases);
+        lane.lane.about.add(more.lane.about);
         if lane.lane.parallel_safe == super::model::ParallelSafe::Unknown {
             lane.lane.parallel_safe = more.lane.parallel_safe;
         }
@@ -234,12 +290,10 @@ fn unique(lanes: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<Draft> {
 }
 
 /// The lane an id of a task belongs to: `P1-SL-DB-01` and `SL-DB.1` are of `SL-DB`.
-pub(super) fn lane_of_task<'l>(
-    task: &str,
-    lanes: impl Iterator<Item = &'l str>,
-) -> Option<&'l str> {
-    let fits = |lane: &&str| {
-        task.match_indices(*lane).any(|(at, _)| {
+pub(super) fn lane_of_task<'l>(task: &str, lanes: &'l LaneNames) -> Option<&'l str> {
+    let task = task.to_ascii_lowercase();
+    let fits = |(lane, _): &(&str, &str)| {
+        task.match_indices(&lane.to_ascii_lowercase()).any(|(at, _)| {
             let inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let before = task[..at].chars().next_back().is_some_and(inner);
             let after = task[at + lane.len()..].chars().next().is_some_and(inner);
@@ -247,5 +301,5 @@ pub(super) fn lane_of_task<'l>(
         })
     };
     // The longest: `SL-API-V2` rather than `SL-API`.
-    lanes.filter(fits).max_by_key(|lane| lane.len())
+    lanes.names().filter(fits).max_by_key(|(lane, _)| lane.len()).map(|(_, id)| id)
 }

@@ -6,13 +6,17 @@
 #![expect(clippy::similar_names, reason = "lines and lanes are what this is about")]
 
 mod apart;
+mod bullets;
+mod commands;
 mod draft;
 mod gates;
 mod groups;
 mod index;
 mod model;
 mod names;
+mod own_tests;
 mod prompt;
+mod ranges;
 mod resolve;
 mod tasks;
 mod test_plan;
@@ -23,15 +27,16 @@ mod tests;
 
 pub use gates::{tick, untick};
 pub use model::{
-    Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest, Task,
-    TaskKind,
+    About, Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest,
+    Task, TaskKind, TestsCount,
 };
 pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
 pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, plan_id, to_plan};
 
+use names::{is_phase_id, undecorated};
 use piton_formats::diagnostic::{Diagnostic, Severity, code, quoted};
-use piton_formats::markdown::Document;
 use piton_formats::markdown::inline::plain;
+use piton_formats::markdown::{Document, Place};
 use piton_formats::sink::Sink;
 
 /// Largest phase document: a hundred times the longest known; a larger file is the wrong one.
@@ -75,7 +80,10 @@ pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     }
     phase.lanes = resolve::resolve(drafts, &phase.gates, needs_confirmation, &mut sink);
     phase.needs_confirmation = needs_confirmation;
-    phase.test_plan = test_plan::read(&document);
+    let test_plan::Tests { commands, checks } = test_plan::read(&document);
+    (phase.test_plan, phase.checks) = (commands, checks);
+    phase.acceptance = test_plan::acceptance(&document);
+    phase.tests = front_matter(&document, "tests").and_then(|word| TestsCount::read(&word));
     (phase, sink.finish())
 }
 
@@ -84,18 +92,32 @@ pub fn is_phase(text: &str) -> bool {
     let document = Document::new(text);
     let is_own = |title: &str| {
         title.contains("interface freeze gate")
-            || title.starts_with("lane index")
-            || title.contains("swim lanes")
+            || title.contains("lane index")
+            || title.contains("swim lane")
     };
     !document.sections(is_own).is_empty()
 }
 
+/// A value of the metadata before the document.
+fn front_matter(document: &Document<'_>, key: &str) -> Option<String> {
+    let metadata = document.lines.iter().take_while(|line| line.place == Place::Aside);
+    let values = metadata.filter_map(|line| line.text.split_once(':'));
+    let mut found = values.filter(|(name, _)| name.trim().eq_ignore_ascii_case(key));
+    let (_, value) = found.next()?;
+    let value = value.trim().trim_matches(['"', '\'']);
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
 /// Id and title from the first heading.
 fn heading(document: &Document<'_>, phase: &mut Phase, sink: &mut Sink<'_>) {
-    let first = document.lines.iter().find_map(|line| match line.heading() {
-        Some((1, title)) => Some((line, plain(title))),
-        _ => None,
-    });
+    let at_level = |wanted: Option<usize>| {
+        document.lines.iter().find_map(|line| {
+            let (level, title) = line.heading()?;
+            let title = plain(undecorated(title));
+            wanted.is_none_or(|wanted| wanted == level).then_some((line, title))
+        })
+    };
+    let first = at_level(Some(1)).or_else(|| at_level(None));
     let hint = "write `# P1: Title` as the first heading";
     let Some((line, title)) = first else {
         sink.error(code::NO_PHASE_ID, &(0..0), "the document has no heading", hint);
@@ -108,6 +130,10 @@ fn heading(document: &Document<'_>, phase: &mut Phase, sink: &mut Sink<'_>) {
         rest.trim().clone_into(&mut phase.title);
     } else if !title.contains(char::is_whitespace) {
         phase.id.clone_from(&title);
+    } else if let Some(id) = front_matter(document, "phase") {
+        (phase.id, phase.title) = (id, title.clone());
+    } else if let Some((id, rest)) = title.split_once(' ').filter(|(id, _)| is_phase_id(id)) {
+        (phase.id, phase.title) = (id.to_owned(), rest.trim().to_owned());
     }
     if phase.id.is_empty() {
         let message = format!("the heading {} has no phase id", quoted(&title));

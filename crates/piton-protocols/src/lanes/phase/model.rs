@@ -18,11 +18,24 @@ pub struct Phase {
     pub lanes: Vec<Lane>,
     /// Commands to run after all merges.
     pub test_plan: Vec<PlannedTest>,
+    /// What else its verification asks for, in words: for a person.
+    pub checks: Vec<String>,
+    /// When the phase is done, in words.
+    pub acceptance: Vec<String>,
+    /// What a failed test means, where the document says so.
+    pub tests: Option<TestsCount>,
     /// The lanes come from the swim lanes because there is no lane index: a person must confirm.
     pub needs_confirmation: bool,
 }
 
 impl Phase {
+    /// What people must look at themselves: each with the task it belongs to, or none.
+    pub fn checks(&self) -> Vec<(Option<&str>, &str)> {
+        let tasks = self.lanes.iter().flat_map(|lane| &lane.tasks);
+        let of_tasks = tasks.flat_map(|t| t.checks.iter().map(|c| (Some(&*t.id), &**c)));
+        of_tasks.chain(self.checks.iter().map(|check| (None, &**check))).collect()
+    }
+
     /// The gates whose boxes are ticked.
     pub fn ticked(&self) -> Vec<String> {
         self.gates.iter().filter(|gate| gate.closed).map(|gate| gate.id.clone()).collect()
@@ -49,6 +62,12 @@ pub struct Lane {
     pub id: String,
     /// What people call it.
     pub name: String,
+    /// Other names it has in the document.
+    pub aliases: Vec<String>,
+    /// What its section says about it.
+    pub about: About,
+    /// What a failed test means, where the lane says so.
+    pub tests: Option<TestsCount>,
     /// What it waits for: as stated, from the `Blocks:` of others, and from its tasks.
     pub depends_on: Vec<Dependency>,
     /// What its own `Blocks:` names.
@@ -69,7 +88,73 @@ pub struct Lane {
     pub line: usize,
 }
 
+/// What the section of a lane says about it, as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// `Scope:`
+    pub scope: Vec<String>,
+    /// `Owned files:`
+    pub owned: Vec<String>,
+    /// `Interfaces provided:`
+    pub provided: Vec<String>,
+    /// `Interfaces consumed:`
+    pub consumed: Vec<String>,
+    /// `Acceptance criteria:`
+    pub acceptance: Vec<String>,
+}
+
+impl About {
+    /// Adds what another section says.
+    pub(super) fn add(&mut self, more: Self) {
+        self.scope.extend(more.scope);
+        self.owned.extend(more.owned);
+        self.provided.extend(more.provided);
+        self.consumed.extend(more.consumed);
+        self.acceptance.extend(more.acceptance);
+    }
+}
+
+/// What a failed test means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestsCount {
+    /// The lane has failed.
+    Gate,
+    /// It is reported, and the lane goes on.
+    Report,
+}
+
+impl TestsCount {
+    /// Reads the word of a document or of the settings.
+    pub fn read(word: &str) -> Option<Self> {
+        match word.to_ascii_lowercase().as_str() {
+            "gate" => Some(Self::Gate),
+            "report" => Some(Self::Report),
+            _ => None,
+        }
+    }
+}
+
 impl Lane {
+    /// A lane of which only the name is known.
+    pub fn new(id: String, name: String) -> Self {
+        Self {
+            id,
+            name,
+            aliases: Vec::new(),
+            about: About::default(),
+            tests: None,
+            depends_on: Vec::new(),
+            blocks: Vec::new(),
+            parallel_safe: ParallelSafe::Unknown,
+            provides: Vec::new(),
+            retries: None,
+            tasks: Vec::new(),
+            ready: false,
+            blocked_by: Vec::new(),
+            line: 0,
+        }
+    }
+
     /// What the lane itself waits for, without what its tasks need.
     pub fn stated_dependencies(&self) -> impl Iterator<Item = &Dependency> {
         self.depends_on.iter().filter(|d| d.origin != Origin::Task)
@@ -142,12 +227,16 @@ impl ParallelSafe {
 }
 
 /// A task of a lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Such as `P1-SL-DB-01`.
     pub id: String,
     /// What kind of work it is.
     pub kind: TaskKind,
+    /// The document's word for that.
+    pub kind_word: String,
+    /// What is to be done, in words; empty for a row of a table, whose columns say it.
+    pub text: String,
     /// What must be done before.
     pub depends_on: Vec<Dependency>,
     /// Files it may change.
@@ -156,6 +245,10 @@ pub struct Task {
     pub tests_owned: Vec<String>,
     /// Commands that prove it.
     pub test_commands: Vec<String>,
+    /// What else is to be tested, in words: for the agent, and for a person.
+    pub checks: Vec<String>,
+    /// Whether its commands are all there is to it, so that no agent is needed.
+    pub is_evidence: bool,
     /// When it is done.
     pub acceptance: String,
     /// Further columns, by the name in the document.
@@ -167,24 +260,39 @@ pub struct Task {
 }
 
 /// What kind of work a task is; within a lane they run in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskKind {
     /// Writes tests.
     Test,
     /// Implements.
     Impl,
+    /// Writes documentation.
+    Docs,
     /// Something else; the document's word is unknown.
+    #[default]
     Unknown,
     /// Verifies.
     Verify,
 }
 
 impl TaskKind {
+    /// Reads the word of a document.
+    pub fn read(word: &str) -> Self {
+        match word.to_lowercase().as_str() {
+            "test" | "tests" | "testing" => Self::Test,
+            "impl" | "implement" | "implementation" | "code" => Self::Impl,
+            "docs" | "doc" | "documentation" => Self::Docs,
+            "verify" | "verification" | "validate" | "validation" => Self::Verify,
+            _ => Self::Unknown,
+        }
+    }
+
     /// The word in the document.
     pub fn word(self) -> &'static str {
         match self {
             Self::Test => "test",
             Self::Impl => "impl",
+            Self::Docs => "docs",
             Self::Verify => "verify",
             Self::Unknown => "unknown",
         }

@@ -4,6 +4,7 @@
 //! nothing is guessed.
 
 use super::model::{Dependency, DependencyKind, Origin};
+use super::ranges::written_out;
 use piton_formats::markdown::inline::{is_none, plain, split_outside, without_brackets};
 
 /// What begins the id of a gate.
@@ -47,7 +48,7 @@ pub(super) fn is_lane_id(id: &str) -> bool {
 
 /// Tells whether an id can only be a lane's: `SL-…`.
 pub(super) fn is_plain_lane_id(id: &str) -> bool {
-    id.len() > LANE_PREFIX.len() && id.starts_with(LANE_PREFIX)
+    id.len() > LANE_PREFIX.len() && has_prefix(id, LANE_PREFIX)
 }
 
 /// Tells whether an id has the shape `P12` or `P6B`.
@@ -76,9 +77,37 @@ pub(super) fn id_and_text(text: &str) -> Option<(String, String)> {
     Some((id.to_owned(), after.trim().to_owned()))
 }
 
+/// The text without pictures before its first word, such as a rocket or a tick; dashes and arrows stay.
+pub(super) fn undecorated(text: &str) -> &str {
+    let is_picture = |c: char| {
+        !c.is_ascii()
+            && !c.is_alphanumeric()
+            && !matches!(c, '\u{2000}'..='\u{206F}' | '\u{2190}'..='\u{21FF}' | '\u{2500}'..='\u{257F}')
+    };
+    // A picture may be followed by a mark that chooses how it is drawn.
+    let bare =
+        text.trim_start_matches(|c: char| is_picture(c) || c == '\u{fe0f}' || c == '\u{200d}');
+    if bare.len() < text.len() { bare.trim_start() } else { text }
+}
+
+/// The other names of a lane that its name mentions: `Docs (author-facing alias: SL-docs)`.
+pub(super) fn aliases(text: &str) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for word in ["alias", "aliases", "aka", "a.k.a.", "also known as"] {
+        for (at, _) in lower.match_indices(word) {
+            let rest = &text[at + word.len()..];
+            let rest = plain(rest.trim_start_matches([':', ' ', '=', '`', '*']));
+            let id = id_at_start(&rest).filter(|id| is_lane_id(id));
+            found.extend(id.map(str::to_owned).filter(|id| !found.contains(id)));
+        }
+    }
+    found
+}
+
 /// All ids of gates in a text, in order, each once.
 pub(super) fn gate_ids(text: &str) -> Vec<String> {
-    let plain = plain(text);
+    let plain = written_out(&plain(text));
     let mut found: Vec<String> = Vec::new();
     for word in plain.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')')) {
         if let Some(id) = id_at_start(word).filter(|id| is_gate_id(id))
@@ -90,11 +119,40 @@ pub(super) fn gate_ids(text: &str) -> Vec<String> {
     found
 }
 
+/// The lanes of a document by id and by alias.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LaneNames(Vec<(String, String)>);
+
+impl LaneNames {
+    /// Names of lanes: each id, and its aliases where no lane has such an id.
+    pub(super) fn new<'l>(lanes: impl Iterator<Item = (&'l str, &'l [String])> + Clone) -> Self {
+        let ids: Vec<&str> = lanes.clone().map(|(id, _)| id).collect();
+        let mut all: Vec<(String, String)> =
+            ids.iter().map(|id| ((*id).to_owned(), (*id).to_owned())).collect();
+        for (id, aliases) in lanes {
+            let free = |a: &&String| !ids.iter().any(|id| id.eq_ignore_ascii_case(a));
+            all.extend(aliases.iter().filter(free).map(|a| (a.clone(), id.to_owned())));
+        }
+        Self(all)
+    }
+
+    /// The id of the lane with this name, whatever its case.
+    pub(super) fn find(&self, name: &str) -> Option<&str> {
+        let same = |known: &&(String, String)| known.0.eq_ignore_ascii_case(name);
+        self.0.iter().find(same).map(|(_, id)| id.as_str())
+    }
+
+    /// All names, with the id that each stands for.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, id)| (name.as_str(), id.as_str()))
+    }
+}
+
 /// What the names of a document are known from.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
-    /// Ids of its lanes.
-    pub(super) lanes: &'a [String],
+    /// Its lanes.
+    pub(super) lanes: &'a LaneNames,
     /// Ids of its tasks.
     pub(super) tasks: &'a [String],
 }
@@ -107,17 +165,17 @@ impl Known<'_> {
         if let Some(task) = self.tasks.iter().find(same) {
             return Some((task.clone(), DependencyKind::Task));
         }
-        if let Some(lane) = self.lanes.iter().find(same) {
-            return Some((lane.clone(), DependencyKind::Lane));
+        if let Some(lane) = self.lanes.find(word) {
+            return Some((lane.to_owned(), DependencyKind::Lane));
         }
         // `SL-1.T1`: a task with its lane before it.
-        let of_lane = |lane: &String| {
+        let of_lane = |(lane, _): (&str, &str)| {
             let (named, rest) = word.split_at_checked(lane.len())?;
             let task = rest.strip_prefix(['.', '/', '-', ':'])?;
             let known = self.tasks.iter().find(|known| known.eq_ignore_ascii_case(task));
             known.filter(|_| named.eq_ignore_ascii_case(lane))
         };
-        if let Some(task) = self.lanes.iter().find_map(of_lane) {
+        if let Some(task) = self.lanes.names().find_map(of_lane) {
             return Some((task.clone(), DependencyKind::Task));
         }
         if id_at_start(word) != Some(word) {
@@ -149,10 +207,11 @@ impl Known<'_> {
         if is_none(value) {
             return found;
         }
-        let plain = plain(&value.replace("<br>", ",").replace("<br/>", ","));
+        let plain = written_out(&plain(&value.replace("<br>", ",").replace("<br/>", ",")));
         // Brackets around the value are removed; brackets within it are remarks.
-        let inner = plain.strip_prefix('(').and_then(|p| p.strip_suffix(')')).unwrap_or(&plain);
-        for item in split_outside(&inner.replace(" and ", ", "), b",;&") {
+        let whole = plain.strip_prefix('(').and_then(|p| p.strip_suffix(')'));
+        let inner = whole.unwrap_or(&plain);
+        for item in split_outside(&inner.replace(" and ", ", "), b",;&+") {
             let item = without_brackets(item);
             if is_none(&item) {
                 continue;
@@ -177,6 +236,10 @@ impl Known<'_> {
                 add(raw, kind);
             }
         }
+        // `(after the merge; see below)` names nothing: all of it is a remark.
+        if whole.is_some() && found.iter().all(|d| d.kind == DependencyKind::Unknown) {
+            found.clear();
+        }
         found
     }
 }
@@ -186,7 +249,9 @@ mod tests {
     use super::*;
 
     fn read(value: &str) -> Vec<(String, DependencyKind)> {
-        let lanes = ["SL-1".to_owned(), "SL-10".to_owned(), "SL-docs".to_owned()];
+        let aliases = ["SL-notes".to_owned()];
+        let named = [("SL-1", &[][..]), ("SL-10", &[][..]), ("SL-docs", &aliases[..])];
+        let lanes = LaneNames::new(named.into_iter());
         let tasks = ["SL-1.1".to_owned(), "T7".to_owned()];
         let known = Known { lanes: &lanes, tasks: &tasks };
         known.dependencies(value, 1).into_iter().map(|d| (d.raw, d.kind)).collect()
@@ -236,11 +301,14 @@ mod tests {
                 vec![("P2", Phase), ("P2-SL-API", Phase), ("OTHERPHASE", Phase)],
             ),
             ("SL-10.T7, sl-docs/t7, SL-1-T7", vec![("T7", Task)]),
+            ("SL-1 + sl-notes", vec![("SL-1", Lane), ("SL-docs", Lane)]),
+            ("SL-9..SL-10", vec![("SL-9", Unknown), ("SL-10", Lane)]),
             ("SL-1.T8", vec![("SL-1.T8", Unknown)]),
             ("SL-9", vec![("SL-9", Unknown)]),
             ("the API is ready", vec![("the API is ready", Unknown)]),
             ("IF-0-P1-*", vec![("IF-0-P1-*", Unknown)]),
             ("(none - first lane)", vec![]),
+            ("(after the merge; see below)", vec![]),
             ("None (Phase 4 depends on this)", vec![]),
         ] {
             let wanted: Vec<_> = wanted.into_iter().map(|(r, k)| (r.to_owned(), k)).collect();
@@ -249,7 +317,20 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_have_a_picture_before_it_and_an_alias_within() {
+        assert_eq!(undecorated("🚀 SL-1"), "SL-1");
+        assert_eq!(undecorated("✅\u{fe0f} SL-1"), "SL-1");
+        for text in ["→ SL-1", "— x", "Änderung", "SL-1"] {
+            assert_eq!(undecorated(text), text);
+        }
+        assert_eq!(aliases("Docs (author-facing alias: SL-docs)"), ["SL-docs"]);
+        assert_eq!(aliases("Docs, aka `SL-docs`"), ["SL-docs"]);
+        assert!(aliases("alias handling of the shell").is_empty());
+    }
+
+    #[test]
     fn gates_are_found_within_a_sentence() {
+        assert_eq!(gate_ids("IF-0-P7-1 through IF-0-P7-2"), ["IF-0-P7-1", "IF-0-P7-2"]);
         assert_eq!(gate_ids("`IF-0-P7-1`, (IF-0-P7-2). IF-0-P7-1"), ["IF-0-P7-1", "IF-0-P7-2"]);
     }
 }

@@ -10,7 +10,8 @@ use std::sync::{Arc, LazyLock};
 use minijinja::value::Object;
 use minijinja::{Environment, Value, context};
 
-use super::model::{Lane, Phase, Task};
+use super::model::{About, Lane, Phase, Task};
+use super::names::gate_ids;
 use piton_formats::template::{self, Error};
 
 /// The template, unless the settings name another one.
@@ -20,18 +21,27 @@ pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");
 /// are filled in by each attempt.
 pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
     ("task.id", "the task's id"),
-    ("task.type", "`test`, `impl` or `verify`"),
+    ("task.type", "`test`, `impl`, `docs`, `verify`, or another word of the document"),
+    ("task.text", "what is to be done, in the words of a list item; empty for a row of a table"),
     ("task.depends_on", "list: what it depends on"),
     ("task.files", "list: *Files in Scope*"),
     ("task.tests_owned", "list: *Tests Owned Files*"),
     ("task.test_commands", "list: *Test Command(s)*"),
+    ("task.checks", "list: what else is to be tested, in words"),
     ("task.acceptance", "*Acceptance Criteria*; may be empty"),
     ("task.extra", "list of further columns, each with `name` and `value`"),
     ("lane.id", "the lane's id"),
     ("lane.name", "the lane's name; may be empty"),
     ("lane.provides", "list: gates it provides"),
+    ("lane.scope", "*Scope*; may be empty"),
+    ("lane.owned", "list: *Owned files*, as written"),
+    ("lane.provided", "list: *Interfaces provided*, and what the gates in them freeze"),
+    ("lane.consumed", "list: *Interfaces consumed*, and what the gates in them freeze"),
+    ("lane.acceptance", "list: *Acceptance criteria* of the lane, else those of the phase"),
     ("phase.id", "the phase's id"),
     ("phase.title", "its title; may be empty"),
+    ("document", "the path of the document, filled in for each attempt"),
+    ("run_log", "the path of the run log, filled in for each attempt"),
     ("run.id", "the run's id; this and all that follow are filled in for each attempt"),
     ("step.id", "the step's id"),
     ("attempt", "the number of the attempt, from 1"),
@@ -39,7 +49,7 @@ pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
     ("title", "the plan's title"),
     ("root", "the project's folder"),
     ("failure_context", "what failed before; empty in the first attempt"),
-    ("context.NAME", "what the run's protocol gives the step as NAME; lanes gives nothing"),
+    ("context.NAME", "what the run's protocol gives the step as NAME; lanes gives `document`"),
 ];
 
 /// The template of the step that fixes a lane whose tasks were done in worktrees of their own.
@@ -71,23 +81,62 @@ impl Object for LaterContext {
     }
 }
 
-/// The prompt of one task: a template for its attempts.
-pub(super) fn render(text: &str, phase: &Phase, lane: &Lane, task: &Task) -> Result<String, Error> {
+/// The entries of an attribute, and the gates in them with what they freeze.
+fn interfaces(entries: &[String], phase: &Phase) -> Vec<String> {
+    let named: Vec<String> = entries.iter().flat_map(|entry| gate_ids(entry)).collect();
+    let mut all = vec![entries.join("\n")];
+    all.retain(|entry| !entry.is_empty());
+    for gate in phase.gates.iter().filter(|gate| named.contains(&gate.id)) {
+        let state = if gate.closed { "frozen" } else { "open" };
+        all.push(format!("{} ({state}): {}", gate.id, gate.text));
+    }
+    all
+}
+
+/// What a prompt says about a lane.
+fn about(phase: &Phase, lane: &Lane) -> Value {
+    let About { scope, owned, provided, consumed, acceptance } = &lane.about;
+    context! {
+        id => &lane.id,
+        name => &lane.name,
+        provides => &lane.provides,
+        scope => scope.join("\n"),
+        owned => owned,
+        provided => interfaces(provided, phase),
+        consumed => interfaces(consumed, phase),
+        acceptance => if acceptance.is_empty() { &phase.acceptance } else { acceptance },
+    }
+}
+
+/// The prompt of one task: a template for its attempts; `run_logs` is the folder of the run logs.
+pub(super) fn render(
+    text: &str,
+    run_logs: &str,
+    phase: &Phase,
+    lane: &Lane,
+    task: &Task,
+) -> Result<String, Error> {
+    let folder = template::escape(run_logs.trim_end_matches('/'));
+    let run_log = format!("{{{{ root }}}}/{folder}/{{{{ run.id }}}}.jsonl");
     let extra: Vec<Value> =
         task.extra.iter().map(|(name, value)| context! { name, value }).collect();
     let depends_on: Vec<String> = task.depends_on.iter().map(|d| d.raw.clone()).collect();
     let values = context! {
         task => context! {
             id => &task.id,
-            type => task.kind.word(),
+            type => &task.kind_word,
+            text => &task.text,
             depends_on => &depends_on,
             files => &task.files,
             tests_owned => &task.tests_owned,
             test_commands => &task.test_commands,
+            checks => &task.checks,
             acceptance => &task.acceptance,
             extra => extra,
         },
-        lane => context! { id => &lane.id, name => &lane.name, provides => &lane.provides },
+        lane => about(phase, lane),
+        document => later("context.document"),
+        run_log => Value::from_safe_string(run_log),
         phase => context! { id => &phase.id, title => &phase.title },
         run => context! { id => later("run.id") },
         step => context! { id => later("step.id") },
@@ -104,7 +153,7 @@ pub(super) fn render(text: &str, phase: &Phase, lane: &Lane, task: &Task) -> Res
 /// The prompt that fixes a lane: a template for its attempts.
 pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result<String, Error> {
     let task = |task: &&Task| {
-        context! { id => &task.id, type => task.kind.word(), files => &task.files }
+        context! { id => &task.id, type => &task.kind_word, files => &task.files }
     };
     let mut commands: Vec<String> = Vec::new();
     for command in tasks.iter().flat_map(|task| task.test_commands.iter()) {

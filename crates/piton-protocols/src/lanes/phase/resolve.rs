@@ -16,10 +16,10 @@ pub(super) fn resolve(
     from_sections: bool,
     sink: &mut Sink<'_>,
 ) -> Vec<Lane> {
-    let ids: Vec<String> = drafts.iter().map(|draft| draft.lane.id.clone()).collect();
-    let known = Known { lanes: &ids, tasks: &[] };
+    let names = super::index::names(&drafts);
+    let known = Known { lanes: &names, tasks: &[] };
     for draft in &mut drafts {
-        depends_on(draft, known, from_sections, sink);
+        depends_on(draft, known, gates, from_sections, sink);
     }
     blocks(&mut drafts, known, sink);
     from_tasks(&mut drafts);
@@ -34,7 +34,13 @@ pub(super) fn resolve(
 }
 
 /// Resolves the dependencies that a lane states.
-fn depends_on(draft: &mut Draft, known: Known<'_>, from_sections: bool, sink: &mut Sink<'_>) {
+fn depends_on(
+    draft: &mut Draft,
+    known: Known<'_>,
+    gates: &[Gate],
+    from_sections: bool,
+    sink: &mut Sink<'_>,
+) {
     let mut found: Vec<(Dependency, std::ops::Range<usize>)> = Vec::new();
     for At { value, line, span } in &draft.depends_on {
         let read = known.dependencies(value, *line).into_iter();
@@ -44,7 +50,9 @@ fn depends_on(draft: &mut Draft, known: Known<'_>, from_sections: bool, sink: &m
     for At { value, line, span } in draft.consumes.iter().filter(|_| from_sections) {
         let kind = DependencyKind::Gate;
         let gate = |raw| Dependency { raw, kind, origin: Origin::Stated, line: *line };
-        found.extend(gate_ids(value).into_iter().map(|raw| (gate(raw), span.clone())));
+        // A gate of another phase is frozen already, or that phase would come first.
+        let listed = gate_ids(value).into_iter().filter(|id| gates.iter().any(|g| g.id == *id));
+        found.extend(listed.map(|raw| (gate(raw), span.clone())));
     }
     for (dependency, span) in found {
         let name = quoted(&dependency.raw);

@@ -6,7 +6,8 @@
 use super::draft::Draft;
 use super::index::{lane_heading, lane_of_task};
 use super::model::{Dependency, DependencyKind, Field, Task, TaskKind};
-use super::names::Known;
+use super::names::{Known, LaneNames};
+use super::{bullets, commands, index};
 use piton_formats::diagnostic::{code, quoted};
 use piton_formats::markdown::inline::{
     code_spans, is_none, plain, split_outside, without_brackets,
@@ -64,14 +65,16 @@ struct Found<'a> {
     columns: Vec<Column>,
     header: Vec<String>,
     row: Row,
+    /// Whether its table is one of documentation, which has nothing to test.
+    of_docs: bool,
 }
 
 /// Reads all tasks into their lanes.
 pub(super) fn read(document: &Document<'_>, lanes: &mut [Draft], sink: &mut Sink<'_>) {
-    let lane_ids: Vec<String> = lanes.iter().map(|lane| lane.lane.id.clone()).collect();
-    let found = rows(document, &lane_ids, sink);
+    let names = index::names(lanes);
+    let found = rows(document, &names, sink);
     let task_ids: Vec<String> = found.iter().map(|f| f.id.clone()).collect();
-    let known = Known { lanes: &lane_ids, tasks: &task_ids };
+    let known = Known { lanes: &names, tasks: &task_ids };
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for found in &found {
         if let Some((_, first)) = seen.iter().find(|(id, _)| *id == found.id) {
@@ -87,24 +90,38 @@ pub(super) fn read(document: &Document<'_>, lanes: &mut [Draft], sink: &mut Sink
             lane.lane.tasks.push(task);
         }
     }
+    bullets::read(document, lanes, &names, sink);
 }
 
 /// The rows of all task tables, each with its lane; a row without one is reported.
-fn rows<'a>(document: &'a Document<'_>, lanes: &[String], sink: &mut Sink<'_>) -> Vec<Found<'a>> {
+fn rows<'a>(document: &'a Document<'_>, lanes: &LaneNames, sink: &mut Sink<'_>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for table in tables(&document.lines) {
         let Some(columns) = task_columns(&table) else { continue };
         let section = section_lane(&document.lines[..table.header.index], lanes);
+        let of_docs = is_of_docs(&table, &columns);
         for row in table.rows.iter().filter(|row| row.cells.iter().any(|cell| !cell.is_empty())) {
             let line = &document.lines[row.index];
             let Some((lane, id)) = place(line, &columns, row, section.as_ref(), lanes, sink) else {
                 continue;
             };
             let (columns, header) = (columns.clone(), table.header.cells.clone());
-            found.push(Found { line, lane, id, columns, header, row: row.clone() });
+            found.push(Found { line, lane, id, columns, header, row: row.clone(), of_docs });
         }
     }
     found
+}
+
+/// Whether a table has no columns of tests and lists documentation.
+fn is_of_docs(table: &Table, columns: &[Column]) -> bool {
+    let at = |field| columns.iter().position(|c| *c == Column::Field(field));
+    let tested = [Field::TestsOwned, Field::TestCommands].into_iter().any(|f| at(f).is_some());
+    let kinds =
+        at(Field::Kind).into_iter().flat_map(|at| table.rows.iter().map(move |r| r.cells.get(at)));
+    let is_docs = |cell: Option<&String>| {
+        cell.is_some_and(|cell| TaskKind::read(&plain(cell)) == TaskKind::Docs)
+    };
+    !tested && kinds.into_iter().any(is_docs)
 }
 
 /// The lane of a task and its id; one without a lane is reported.
@@ -113,7 +130,7 @@ fn place(
     columns: &[Column],
     row: &Row,
     section: Option<&String>,
-    lanes: &[String],
+    lanes: &LaneNames,
     sink: &mut Sink<'_>,
 ) -> Option<(String, String)> {
     let at = |wanted: Column| {
@@ -121,9 +138,9 @@ fn place(
         place.and_then(|at| row.cells.get(at)).map(|c| plain(c)).unwrap_or_default()
     };
     let (id, named) = (at(Column::Field(Field::Id)), at(Column::Lane));
-    let by_column = lanes.iter().find(|lane| lane.eq_ignore_ascii_case(&named));
-    let by_id = lane_of_task(&id, lanes.iter().map(String::as_str)).map(str::to_owned);
-    let Some(lane) = by_column.or(section).cloned().or(by_id) else {
+    let by_column = lanes.find(&named).map(str::to_owned);
+    let by_id = || lane_of_task(&id, lanes).map(str::to_owned);
+    let Some(lane) = by_column.or(section.cloned()).or_else(by_id) else {
         let message = format!("the task {} does not belong to a lane", quoted(&id));
         let hint = "move it below the heading of its lane, or start its id with the lane's id";
         sink.error(code::STRAY_TASK, &line.span(), message, hint);
@@ -133,7 +150,7 @@ fn place(
 }
 
 /// The lane whose section the end of these lines belongs to.
-fn section_lane(lines: &[Line<'_>], lanes: &[String]) -> Option<String> {
+fn section_lane(lines: &[Line<'_>], lanes: &LaneNames) -> Option<String> {
     let mut deepest = usize::MAX;
     for (level, title) in lines.iter().rev().filter_map(Line::heading) {
         // Only headings above the ones already met enclose this place.
@@ -141,10 +158,8 @@ fn section_lane(lines: &[Line<'_>], lanes: &[String]) -> Option<String> {
             continue;
         }
         deepest = level;
-        let named = lane_heading(title).map(|(id, _)| id);
-        if let Some(lane) = named.and_then(|id| lanes.iter().find(|l| l.eq_ignore_ascii_case(&id)))
-        {
-            return Some(lane.clone());
+        if let Some(lane) = lane_heading(title).and_then(|(id, _)| lanes.find(&id)) {
+            return Some(lane.to_owned());
         }
     }
     None
@@ -155,10 +170,14 @@ fn task(found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) -> Task {
     let mut task = Task {
         id: found.id.clone(),
         kind: TaskKind::Unknown,
+        kind_word: String::new(),
+        text: String::new(),
         depends_on: Vec::new(),
         files: Vec::new(),
         tests_owned: Vec::new(),
         test_commands: Vec::new(),
+        checks: Vec::new(),
+        is_evidence: false,
         acceptance: String::new(),
         extra: Vec::new(),
         missing: Field::ALL.to_vec(),
@@ -174,19 +193,24 @@ fn task(found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) -> Task {
                 task.missing.retain(|missing| missing != field);
                 match field {
                     Field::Id => {}
-                    Field::Kind => task.kind = kind(cell, found, sink),
+                    Field::Kind => (task.kind, task.kind_word) = kind(cell, found, sink),
                     Field::DependsOn => {
                         task.depends_on = known.dependencies(cell, found.line.number);
                     }
                     Field::Files => task.files = list(cell),
                     Field::TestsOwned => task.tests_owned = list(cell),
-                    Field::TestCommands => task.test_commands = commands(cell),
+                    Field::TestCommands => test(cell, &mut task, found, sink),
                 }
             }
             Column::Lane => {}
             Column::Acceptance => task.acceptance = text(cell),
             Column::Extra => task.extra.push((found.header[at].clone(), text(cell))),
         }
+    }
+    // Documentation needs no tests, and a table of it has no columns for them.
+    if task.kind == TaskKind::Docs || found.of_docs {
+        let tested = [Field::TestsOwned, Field::TestCommands];
+        task.missing.retain(|field| !tested.contains(field));
     }
     report_missing(&task, found, sink);
     report_unknown_tasks(&task, found, known, sink);
@@ -198,7 +222,7 @@ fn task(found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) -> Task {
 fn report_unknown_tasks(task: &Task, found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) {
     let digits = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let is_task = |raw: &str| {
-        let own = known.lanes.iter().any(|lane| raw.starts_with(lane.as_str()));
+        let own = known.lanes.names().any(|(lane, _)| raw.starts_with(lane));
         own || raw.strip_prefix(['T', 't']).is_some_and(|rest| digits(rest.trim_matches('-')))
     };
     let is_unknown = |d: &&Dependency| {
@@ -234,18 +258,29 @@ fn report_missing(task: &Task, found: &Found<'_>, sink: &mut Sink<'_>) {
     sink.error(code::MISSING_FIELD, &found.line.span(), message, hint);
 }
 
-fn kind(cell: &str, found: &Found<'_>, sink: &mut Sink<'_>) -> TaskKind {
-    match plain(cell).to_lowercase().as_str() {
-        "test" | "tests" => TaskKind::Test,
-        "impl" | "implement" | "implementation" => TaskKind::Impl,
-        "verify" | "verification" => TaskKind::Verify,
-        _ => {
-            let message = format!("{} is not a valid type of task", quoted(cell));
-            let hint = "write test, impl or verify";
-            sink.warn(code::BAD_VALUE, &found.line.span(), message, hint);
-            TaskKind::Unknown
-        }
+/// The commands of a test column; words that are none are for the agent and for a person.
+fn test(cell: &str, task: &mut Task, found: &Found<'_>, sink: &mut Sink<'_>) {
+    let asked = commands::read(cell);
+    if let Some(prose) = asked.prose.as_ref().filter(|_| asked.commands.is_empty()) {
+        let message = format!("the test {} is not a command, so nothing runs it", quoted(prose));
+        let hint =
+            "write a command between backquotes; words are given to the agent and to a person";
+        sink.warn(code::BAD_VALUE, &found.line.span(), message, hint);
     }
+    task.test_commands = asked.commands;
+    task.checks.extend(asked.prose);
+}
+
+fn kind(cell: &str, found: &Found<'_>, sink: &mut Sink<'_>) -> (TaskKind, String) {
+    let word = plain(cell).to_lowercase();
+    let kind = TaskKind::read(&word);
+    if kind == TaskKind::Unknown {
+        let message = format!("{} is not a valid type of task", quoted(cell));
+        let hint = "write test, impl, docs or verify";
+        sink.warn(code::BAD_VALUE, &found.line.span(), message, hint);
+        return (kind, word);
+    }
+    (kind, kind.word().to_owned())
 }
 
 /// The text of a cell; empty for "none".
@@ -282,19 +317,6 @@ fn list(cell: &str) -> Vec<String> {
     vec![text(cell)]
 }
 
-/// The commands of a cell: each code span is one; without any, each of its lines is.
-pub(super) fn commands(cell: &str) -> Vec<String> {
-    if is_none(cell) {
-        return Vec::new();
-    }
-    let spans = code_spans(cell);
-    if spans.is_empty() {
-        return breaks(cell);
-    }
-    let command = |span: std::ops::Range<usize>| cell[span].trim().to_owned();
-    spans.into_iter().map(command).filter(|c| !c.is_empty()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,14 +328,5 @@ mod tests {
         assert_eq!(list("`with space.md`"), ["with space.md"]);
         assert_eq!(list("all greps of `x`, none left"), ["all greps of `x`, none left"]);
         assert!(list("-").is_empty() && list("None").is_empty());
-    }
-
-    #[test]
-    fn cells_become_commands() {
-        assert_eq!(commands("`a b` ; `c, d`"), ["a b", "c, d"]);
-        assert_eq!(commands("pytest a, b"), ["pytest a, b"]);
-        assert_eq!(commands("make<br/>make test"), ["make", "make test"]);
-        assert_eq!(commands("``echo `date` ``"), ["echo `date`"]);
-        assert!(commands("—").is_empty());
     }
 }

@@ -1,11 +1,12 @@
 //! The test execution plan: what runs after all merges, from fences, list items and tables.
 //!
 //! Commands come from shell fences, from items that are a code span (a label may precede it), and from
-//! columns of commands. Commands that prose mentions are ignored.
+//! columns of commands. Items of prose are for a person; commands that they mention are not run.
 
+use super::commands::{self, Asked};
 use super::model::PlannedTest;
-use super::tasks::commands;
-use piton_formats::markdown::inline::{bullet, code_spans, plain};
+use super::names::is_plain_lane_id;
+use piton_formats::markdown::inline::{bullet, checkbox, title};
 use piton_formats::markdown::table::tables;
 use piton_formats::markdown::{Document, Line, Place};
 
@@ -16,21 +17,43 @@ const LASTING: [&str; 8] = ["cd", "pushd", "export", "unset", "source", ".", "se
 /// Words that begin a construct over several lines.
 const OPENERS: [&str; 6] = ["for", "while", "until", "if", "case", "function"];
 
-/// The commands, in the order of the document, each once.
-pub(super) fn read(document: &Document<'_>) -> Vec<PlannedTest> {
+/// What is to be tested after all merges.
+#[derive(Debug, Default)]
+pub(super) struct Tests {
+    /// The commands, in the order of the document, each once.
+    pub(super) commands: Vec<PlannedTest>,
+    /// What people must look at.
+    pub(super) checks: Vec<String>,
+}
+
+/// Tells whether a heading is one of such tests.
+fn is_plan(title: &str) -> bool {
+    title.contains("test execution plan")
+        || title.starts_with("verification")
+        || matches!(title, "phase verification" | "final verification" | "phase-level verification")
+}
+
+/// Reads all sections with such tests, those of lanes apart.
+pub(super) fn read(document: &Document<'_>) -> Tests {
     let mut found: Vec<PlannedTest> = Vec::new();
-    for section in document.sections(|title| title.contains("test execution plan")) {
-        found.extend(fenced(document, section.lines));
-        found.extend(section.lines.iter().flat_map(item));
-        for table in tables(section.lines) {
+    let mut checks = Vec::new();
+    for section in sections(document) {
+        found.extend(fenced(document, section));
+        for (line, asked) in items(section) {
+            found.extend(asked.commands.into_iter().map(|command| PlannedTest { command, line }));
+            checks.extend(asked.prose);
+        }
+        for table in tables(section) {
             let columns = table.columns();
             let is_commands = |c: &String| c.contains("command") || c == "run";
             let Some(at) = columns.iter().position(is_commands) else { continue };
             for row in &table.rows {
-                let line = section.lines[row.index].number;
+                let line = section[row.index].number;
                 let cell = row.cells.get(at).map_or("", String::as_str);
-                let tests = commands(cell).into_iter();
+                let asked = commands::read(cell);
+                let tests = asked.commands.into_iter();
                 found.extend(tests.map(|command| PlannedTest { command, line }));
+                checks.extend(asked.prose);
             }
         }
     }
@@ -41,7 +64,85 @@ pub(super) fn read(document: &Document<'_>) -> Vec<PlannedTest> {
             kept.push(test);
         }
     }
-    kept
+    Tests { commands: kept, checks }
+}
+
+/// The lines below the headings of such tests; a heading within the section of a lane is the lane's.
+fn sections<'d, 'a>(document: &'d Document<'a>) -> Vec<&'d [Line<'a>]> {
+    let lines = &document.lines;
+    let mut found = Vec::new();
+    let mut lane: Option<usize> = None;
+    let mut at = 0;
+    while at < lines.len() {
+        let Some((level, text)) = lines[at].heading() else {
+            at += 1;
+            continue;
+        };
+        at += 1;
+        lane = lane.filter(|above| level > *above);
+        if super::index::lane_heading(text).is_some_and(|(id, _)| is_plain_lane_id(&id)) {
+            lane = Some(level);
+        }
+        if lane.is_none() && is_plan(&title(text)) {
+            let rest = &lines[at..];
+            let ends = |line: &Line<'_>| line.heading().is_some_and(|(l, _)| l <= level);
+            let length = rest.iter().position(ends).unwrap_or(rest.len());
+            found.push(&rest[..length]);
+            at += length;
+        }
+    }
+    found
+}
+
+/// The criteria below the document's own heading of acceptance, as written.
+pub(super) fn acceptance(document: &Document<'_>) -> Vec<String> {
+    let is_own = |title: &str| title.starts_with("acceptance criteria");
+    let sections = document.sections(is_own);
+    let all = sections.iter().flat_map(|section| paragraphs(section.lines));
+    all.map(|(_, text)| text).collect()
+}
+
+/// The items of a list, each with all its lines and the number of its first; other lines are left out.
+fn paragraphs(lines: &[Line<'_>]) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, usize, String)> = Vec::new();
+    let mut open = false;
+    for line in lines {
+        let text = line.text.trim();
+        if line.place != Place::Text || text.is_empty() || line.heading().is_some() {
+            open = false;
+            continue;
+        }
+        if let Some(item) = bullet(line.text) {
+            let item = checkbox(item).map_or(item, |boxed| boxed.rest);
+            found.push((line.number, line.indent(), item.to_owned()));
+            open = true;
+        } else if let Some(last) = found.last_mut().filter(|last| open && line.indent() > last.1) {
+            last.2 = format!("{}\n{text}", last.2);
+        } else {
+            open = false;
+        }
+    }
+    found.into_iter().map(|(number, _, text)| (number, text)).collect()
+}
+
+/// What the items and lines of a section ask for; a paragraph is asked for only if it is a command.
+fn items(lines: &[Line<'_>]) -> Vec<(usize, Asked)> {
+    let is_item = |line: &Line<'_>| bullet(line.text).is_some();
+    let alone = lines.iter().filter(|line| {
+        let text = line.text.trim();
+        line.place == Place::Text
+            && line.heading().is_none()
+            && !is_item(line)
+            && text.starts_with('`')
+    });
+    let alone = alone.map(|line| (line.number, Asked { prose: None, ..commands::read(line.text) }));
+    let listed = paragraphs(lines).into_iter().map(|(line, text)| (line, commands::read(&text)));
+    alone.chain(listed).collect()
+}
+
+/// Tells whether a fence of this language holds commands.
+pub(super) fn is_shell(language: &str) -> bool {
+    SHELLS.contains(&language)
 }
 
 /// The commands of the shell fences.
@@ -54,8 +155,14 @@ fn fenced(document: &Document<'_>, lines: &[Line<'_>]) -> Vec<PlannedTest> {
             continue;
         };
         let length = lines[at..].iter().take_while(|l| l.place == Place::Fence(block)).count();
-        if SHELLS.contains(&document.language(block)) {
-            found.extend(script(&lines[at..at + length], document.language(block)));
+        let language = document.language(block);
+        if is_shell(language) {
+            let tests = script(&lines[at..at + length], language);
+            // Without a language it may be anything: only commands are taken.
+            let named = !language.is_empty();
+            if named || tests.iter().all(|test| commands::has_form(&test.command)) {
+                found.extend(tests);
+            }
         }
         at += length;
     }
@@ -123,45 +230,13 @@ fn lasts(text: &str) -> bool {
     alone && (LASTING.contains(&first) || (assigns && first == text))
 }
 
-/// The commands of an item: a code span alone, or after a label such as `**Full**:`.
-fn item(line: &Line<'_>) -> Vec<PlannedTest> {
-    let mut found = Vec::new();
-    if line.place != Place::Text || line.heading().is_some() || line.text.contains('|') {
-        return found;
-    }
-    let item = bullet(line.text).unwrap_or(line.text.trim());
-    let spans = code_spans(item);
-    let mut from = 0;
-    for (at, span) in spans.iter().enumerate() {
-        let before = plain(item[from..span.start].trim_end_matches('`'));
-        let before = before.trim_matches(|c: char| c.is_whitespace() || c == '`');
-        let joined = match at {
-            0 => before.is_empty() || before.ends_with([':', '—', '–', '-']),
-            _ => matches!(before, "," | ";" | "and" | ", and" | "then" | ", then"),
-        };
-        // Words after a code span describe it; a command is followed by a mark or by nothing.
-        let rest = item[span.end..].trim_start_matches('`').trim();
-        let marks = ['(', '—', '–', '-', '#', '.', ':', ',', ';'];
-        let listed = rest.starts_with("and `") || rest.starts_with("then `");
-        if !joined || !(rest.is_empty() || listed || rest.starts_with(marks)) {
-            break;
-        }
-        let command = item[span.clone()].trim().to_owned();
-        if !command.is_empty() {
-            found.push(PlannedTest { command, line: line.number });
-        }
-        from = span.end;
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read_plan(body: &str) -> Vec<String> {
         let text = format!("# P1: T\n## H. Test Execution Plan\n{body}\n## Next\n`no`\n");
-        read(&Document::new(&text)).into_iter().map(|test| test.command).collect()
+        read(&Document::new(&text)).commands.into_iter().map(|test| test.command).collect()
     }
 
     #[test]

@@ -13,24 +13,32 @@ use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
 use super::apart::Made;
-use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
-use super::prompt;
+use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind, TestsCount};
 use super::resolve::{is_closed, lanes_before};
+use super::{own_tests as gates, prompt};
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::plan::build::bare_step;
 use piton_formats::plan::implicit::{self, RESERVED};
 use piton_formats::plan::{LANES_MAX, STEPS_MAX};
 use piton_formats::settings::{Agent, PullRequest, Settings, agents};
 use piton_formats::sink::Sink;
-use piton_formats::template::escape;
+use piton_formats::template::{escape, quote_for_shell};
 
 /// The values that a document leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanDefaults {
     /// Name and command of the agent that does the tasks.
     pub agent: Option<(String, Command)>,
+    /// Name and command of other agents, by type of task.
+    pub by_type: BTreeMap<String, (String, Command)>,
+    /// Types of tasks for which only agents are named that are not defined, with those names.
+    pub unknown_agents: Vec<(String, String)>,
     /// The template of a task's prompt; `None` for [`super::TASK_PROMPT`].
     pub task_prompt: Option<String>,
+    /// The folder of the run logs.
+    pub run_logs: String,
+    /// The folder of the run reports.
+    pub run_reports: String,
     /// A step with the default limits and no work.
     pub step: Step,
     /// How lanes work.
@@ -54,14 +62,25 @@ impl PlanDefaults {
     pub fn new(settings: &Settings) -> Self {
         let defaults = &settings.defaults;
         let name = defaults.agent.as_ref();
-        let agent =
-            name.and_then(|n| Some((n.clone(), agents::named(&settings.agents, n)?.command)));
+        let defined = |n: &String| Some((n.clone(), agents::named(&settings.agents, n)?.command));
+        let agent = name.and_then(defined);
+        let (mut by_type, mut unknown_agents) = (BTreeMap::new(), Vec::new());
+        for (kind, names) in &settings.lanes.agents {
+            match names.iter().find_map(defined) {
+                Some(agent) => _ = by_type.insert(kind.clone(), agent),
+                None => unknown_agents.push((kind.clone(), names.join(", "))),
+            }
+        }
         let own = defaults.lane.commit_message.clone();
         let work = Work::Tests(Vec::new());
         let step = bare_step(String::new(), work, defaults, settings.budgets.step_time);
         Self {
             agent,
+            by_type,
+            unknown_agents,
             task_prompt: None,
+            run_logs: settings.lanes.run_logs.clone(),
+            run_reports: settings.lanes.run_reports.trim_end_matches('/').to_owned(),
             step: Step { dir: String::new(), ..step },
             rules: LaneRules {
                 isolation: defaults.lane.isolation.unwrap_or(Isolation::Worktree),
@@ -140,6 +159,8 @@ pub(super) struct Builder<'a> {
     sink: Sink<'a>,
 }
 
+/// The step that runs tests whose failures are only reported.
+const REPORTED_STEP: &str = "tests-report";
 /// The lane that tests a phase after the last merge.
 const VALIDATION_LANE: &str = "validation";
 
@@ -181,7 +202,12 @@ impl Builder<'_> {
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
             task_worktrees: self.task_worktrees(),
-            replan: None,
+            // Files outside of a task's scope are reported, and are no reason to plan again.
+            replan: Some(plan::ReplanRules {
+                test_failures: 0,
+                scope_drift: false,
+                ..plan::ReplanRules::default()
+            }),
             agents: BTreeMap::new(),
         };
         let agents = agents::used(&plan, &self.defaults.agents.0, &self.defaults.agents.1);
@@ -201,6 +227,13 @@ impl Builder<'_> {
             let hint = "in piton.toml, set `agent` in [defaults] such as \"claude\"";
             self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
         }
+        for (kind, names) in &self.defaults.unknown_agents {
+            let message =
+                format!("no agent for tasks of type {kind} is defined: {}", quoted(names));
+            let hint =
+                "define one of them as [agents.NAME], or correct [lanes.agents] in piton.toml";
+            self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
+        }
         self.check_task_worktrees();
         let tasks: usize = self.phase.lanes.iter().map(|lane| lane.tasks.len()).sum();
         if self.phase.lanes.len() > LANES_MAX || tasks > STEPS_MAX {
@@ -217,7 +250,13 @@ impl Builder<'_> {
             self.error(code::MISSING_FIELD, lane.line, message, hint);
         }
         let tasks = ordered(lane);
-        let Made { steps, parts } = self.tasks(lane, &id, &tasks);
+        // Commands alone are evidence of the lane: no agent is needed for them.
+        let work: Vec<&Task> = tasks.iter().copied().filter(|task| !task.is_evidence).collect();
+        let Made { mut steps, parts } = self.tasks(lane, &id, &work);
+        let counts = lane.tests.or(self.phase.tests).unwrap_or(TestsCount::Gate);
+        if counts == TestsCount::Report {
+            steps.extend(self.reported(&tasks, &steps));
+        }
         let before = lanes_before(lane, &self.phase.lanes, &self.phase.gates);
         let needs = before
             .into_iter()
@@ -227,22 +266,38 @@ impl Builder<'_> {
             needs: needs.collect(),
             gate: None,
             steps,
-            rules: self.rules(lane, &tasks),
+            rules: self.rules(lane, &tasks, counts),
         };
         implicit::complete(&mut planned, &self.frame(lane));
         std::iter::once(planned).chain(parts).collect()
     }
 
-    fn rules(&self, lane: &Lane, tasks: &[&Task]) -> LaneRules {
+    /// The step that runs the tests of a lane whose failures are only reported.
+    fn reported(&self, tasks: &[&Task], before: &[Step]) -> Option<Step> {
+        let tests = lane_tests(tasks);
+        let lines: Vec<String> = tests.iter().map(|test| reporting(&test.display())).collect();
+        let work = Work::Run(Command::Shell(lines.join("\n")));
+        (!lines.is_empty()).then(|| self.defaults.step(unused_id(REPORTED_STEP, before), work, 0))
+    }
+
+    fn rules(&self, lane: &Lane, tasks: &[&Task], counts: TestsCount) -> LaneRules {
         let gates = lane.depends_on.iter().filter(|d| d.kind == DependencyKind::Gate);
         let frozen = gates.filter(|gate| !self.is_provided(lane, &gate.raw));
         LaneRules {
             alone: matches!(lane.parallel_safe, ParallelSafe::No | ParallelSafe::Mixed(_)),
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
-            tests: lane_tests(tasks),
+            tests: if counts == TestsCount::Gate { lane_tests(tasks) } else { Vec::new() },
+            message: self.message(lane, &lane.name),
             ..self.defaults.rules.clone()
         }
+    }
+
+    /// The message for the work of a lane: that of the settings, or `feat(P1-SL-1): Name`.
+    pub(super) fn message(&self, lane: &Lane, what: &str) -> Option<String> {
+        let what = if what.is_empty() { &self.phase.title } else { what };
+        let usual = || escape(&format!("feat({}-{}): {what}", self.phase.id, lane.id));
+        Some(self.defaults.rules.message.clone().unwrap_or_else(usual))
     }
 
     /// Tells whether another lane closes a gate.
@@ -271,16 +326,17 @@ impl Builder<'_> {
         found
     }
 
-    /// One task as a step; `to_come` tells whether code its tests may need is written later.
+    /// One task of a lane as a step; `before` are the steps that are there already.
     pub(super) fn step(
         &mut self,
         lane: &Lane,
-        task: &Task,
+        tasks: &[&Task],
+        at: usize,
         before: &[Step],
-        to_come: bool,
     ) -> Step {
+        let task = tasks[at];
         let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
-        let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
+        let prompt = prompt::render(template, &self.defaults.run_logs, self.phase, lane, task).unwrap_or_else(|error| {
             let message =
                 format!("the template of the prompt, line {}: {}", error.line, error.message);
             let names: Vec<&str> =
@@ -293,14 +349,24 @@ impl Builder<'_> {
             self.error(code::BAD_TEMPLATE, task.line, message, &hint);
             String::new()
         });
-        let (agent, command) = self.agent();
+        let own = self.defaults.by_type.get(task.kind.word()).cloned();
+        let (agent, command) = own.unwrap_or_else(|| self.agent());
         let retries = lane.retries.unwrap_or(self.defaults.step.retries);
         let mut step = self.defaults.step(
             unused_id(&task.id, before),
             Work::Prompt { agent, command, prompt },
             retries,
         );
-        if !(task.kind == TaskKind::Test && to_come) {
+        if task.kind == TaskKind::Verify {
+            // It looks, and changes nothing; its commands prove the lane.
+            step.writes = Some(vec![format!("{}/**", self.defaults.run_reports)]);
+        } else {
+            step.scope = scope(task);
+        }
+        if task.kind != TaskKind::Verify
+            && lane.tests.or(self.phase.tests) != Some(TestsCount::Report)
+            && gates::is_gate(tasks, at)
+        {
             step.test = joined(&task.test_commands);
         }
         step
@@ -361,6 +427,26 @@ fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
         }
     }
     found
+}
+
+/// The files that a task may change; nothing where it does not say, or not by paths alone.
+fn scope(task: &Task) -> Option<Vec<String>> {
+    let named: Vec<String> = task.files.iter().chain(&task.tests_owned).cloned().collect();
+    let is_path = |name: &String| !name.contains(char::is_whitespace);
+    let mut all = Vec::new();
+    for name in &named {
+        let name = name.trim_start_matches("./").trim_end_matches('/');
+        // A folder stands for what is in it.
+        all.extend([name.to_owned(), format!("{name}/**")]);
+    }
+    (!named.is_empty() && named.iter().all(is_path)).then_some(all)
+}
+
+/// A test whose failure becomes a note of its step.
+fn reporting(test: &str) -> String {
+    let note = serde_json::json!({ "notes": [format!("this test failed: {test}")] });
+    let note = quote_for_shell(&escape(&note.to_string()));
+    format!("( {test}\n) || printf '%s\\n' {note} >> \"$PITON_OUTPUT\"")
 }
 
 /// Several commands as one for the shell; the first that fails is the failure.

@@ -308,6 +308,13 @@ pub fn place(context: &Context) -> Vec<Finding> {
     let project = &context.project;
     let state = &project.state_dir;
     let mut findings = Vec::new();
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    if let Err(why) = rustix::fs::access(project.root.as_path(), access) {
+        let what =
+            format!("cannot write to the project's folder {}: {why}", project.root.display());
+        let next = "make it writable; agents and Piton cannot change files there";
+        findings.push(Finding::error(what).next(next));
+    }
     if let Some((path, why)) = piton_ledger::unwritable(state) {
         let what = format!("cannot write to {}: {why}", path.display());
         let next = "make it writable; until then runs can be shown but not continued";

@@ -43,7 +43,12 @@ fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Opti
         return Some("the run could not start".to_owned());
     };
     let view = RunView::by_driver(&loaded.state, now(), ui::place());
-    (view.status != Status::Complete || error.is_some()).then(|| reason(&view))
+    if view.status != Status::Complete || error.is_some() {
+        return Some(reason(&view));
+    }
+    let untested = loaded.state.protocol.reader == piton_protocols::lanes::ID
+        && !loaded.state.lanes().any(|(_, lane)| lane.is_validation());
+    untested.then(|| format!("{} names no command that validates the phase", plan.display()))
 }
 
 /// The newest run of a plan, as it stands.

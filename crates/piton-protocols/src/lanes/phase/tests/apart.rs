@@ -77,7 +77,7 @@ fn a_task_apart_is_a_lane_that_goes_back_to_its_own() {
     defaults.rules.merge = Merge::PullRequest;
     defaults.setup = Some(Command::Shell("make deps".to_owned()));
     defaults.rules.copy = vec![".env".to_owned()];
-    let rows = "| T1 | impl | - | a.rs | - | `a` |\n| T2 | impl | - | b.rs | - | `b` |\n";
+    let rows = "| T1 | impl | - | a.rs | - | `a a.rs` |\n| T2 | impl | - | b.rs | - | `b` |\n";
     let plan = planned(rows, &defaults);
     assert_eq!(plan.task_worktrees, TaskWorktrees::Auto);
     let [whole, first, second] = plan.phases[0].lanes.as_slice() else { panic!("{plan:?}") };
@@ -89,7 +89,7 @@ fn a_task_apart_is_a_lane_that_goes_back_to_its_own() {
     assert_eq!(task, Some(("SL-1", "tasks-1", "T2")));
     assert_eq!(
         (first.tests(), whole.tests()),
-        (vec!["a".to_owned()], vec!["a".to_owned(), "b".to_owned()])
+        (vec!["a a.rs".to_owned()], vec!["a a.rs".to_owned(), "b".to_owned()])
     );
     assert_eq!(first.rules.copy, [".env"]);
     let mend = &whole.steps[2];

@@ -190,3 +190,23 @@ fn setup_and_pull_request_surround_the_work() {
     let roles: Vec<Role> = plan.phases[0].lanes[0].steps.iter().map(|s| s.role).collect();
     assert_eq!(roles, [Role::Setup, Role::Work, Role::Tests, Role::PullRequest]);
 }
+
+/// Lost: tests and code could not be written by different agents.
+#[test]
+fn agents_are_chosen_by_the_type_of_a_task_and_the_first_that_is_defined_does_it() {
+    let settings = "[agents.coder]\ncommand = \"c\"\n[agents.reader]\ncommand = \"r\"\n\
+                    [defaults]\nagent = \"coder\"\n\
+                    [lanes.agents]\nverify = [\"missing\", \"reader\"]\n";
+    let settings = piton_formats::read_settings("piton.toml", settings).unwrap_or_default();
+    let text = with_tasks("| T1 | impl | - | - | - | - |\n| T2 | verify | T1 | - | - | - |");
+    let plan = planned_with(&text, &PlanDefaults::new(&settings)).plan;
+    let agents: Vec<&str> = plan.phases[0].lanes[0]
+        .steps
+        .iter()
+        .filter_map(|s| match &s.work {
+            Work::Prompt { agent, .. } => Some(agent.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(agents, ["coder", "reader"]);
+}

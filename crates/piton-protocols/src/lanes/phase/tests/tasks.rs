@@ -109,7 +109,7 @@ fn a_missing_field_asks_for_a_plan_update() {
 #[test]
 fn a_type_that_is_not_known_is_reported_and_kept() {
     let text = format!(
-        "{}\n### SL-1 -- One\n{HEAD}| T1 | docs | - | - | - | - |\n",
+        "{}\n### SL-1 -- One\n{HEAD}| T1 | chore | - | - | - | - |\n",
         with_index("- SL-1 -- One\n")
     );
     let (phase, problems) = inspect("p.md", &text);
