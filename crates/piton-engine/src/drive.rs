@@ -6,7 +6,6 @@ use piton_core::event::{Event, RunAborted, Verdict};
 use piton_core::redact::Redactor;
 use piton_core::{LanePath, Limits, Plan, RunState};
 
-use crate::prompt::Brief;
 use crate::store::Loaded;
 use crate::world::Rewind;
 
@@ -62,8 +61,6 @@ pub struct Options {
     pub merge_rounds: Option<u32>,
     /// Whether the notify command runs.
     pub notify: bool,
-    /// Makes the brief of a fresh agent that goes on with the work of another; the short one without.
-    pub brief: Option<Brief>,
 }
 
 /// How a driver's work ended.

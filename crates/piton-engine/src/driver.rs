@@ -87,7 +87,6 @@ impl<'a> Driver<'a> {
         let Leased { loaded, epoch, plan, live, opening, drive } = leased;
         let clock = clock::Clock::new(world.now(), world.awake());
         let stop = stop::Stop::new(&drive);
-        let brief = options.brief;
         let mut driver = Self {
             world,
             observer,
@@ -96,7 +95,7 @@ impl<'a> Driver<'a> {
             plan,
             state: loaded.state,
             run: run_record::RunRecord::new(store, loaded.row, epoch, loaded.seq),
-            dispatch: dispatch::Dispatch { live, brief, orders: Vec::new(), acks: Vec::new() },
+            dispatch: dispatch::Dispatch { live, orders: Vec::new(), acks: Vec::new() },
             clock,
             stop,
             unrecorded: unrecorded::Unrecorded::default(),

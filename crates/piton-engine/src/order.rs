@@ -91,7 +91,7 @@ pub fn order(
         }
         Work::Prompt { command, prompt, .. } => {
             // A prompt that does not ask for the failures is told of them all the same.
-            let told = prompt.contains("failure_context");
+            let told = template::uses(prompt, "failure_context");
             let failed =
                 failures.map(StepState::failure_text).filter(|text| !told && !text.is_empty());
             let failed = failed.map(|text| format!("{FAILED}{text}")).unwrap_or_default();

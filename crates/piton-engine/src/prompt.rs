@@ -3,43 +3,23 @@
 use std::fmt::Write as _;
 
 use piton_core::event::Beginning;
-use piton_core::plan::Work;
 use piton_core::state::StepState;
-use piton_core::{Plan, RunState, StepPath};
-use piton_formats::template;
 
 /// Most tokens of a brief: what a fresh agent reads in a moment and still has its window for the work.
-pub const BRIEF_TOKENS_MAX: u32 = 2_000;
+pub const BRIEF_TOKENS_MAX: usize = 2_000;
 
-/// Makes the brief for a step of a run, of at most so many tokens.
-pub type Brief = fn(&Plan, &RunState, &StepPath, u32) -> String;
+/// What a fresh agent is told before the brief.
+const HANDED_ON: &str = "Another agent worked on this step before you, and its work is in the files. \
+                         Look at them first, and finish what is missing.";
 
-/// Most failed attempts that the short brief tells of.
-const FAILURES_MAX: usize = 3;
-/// Characters of a token, at least: the short brief counts no tokens.
-const TOKEN_CHARS: usize = 3;
+/// Whether the agent of a step goes on with the work of another.
+pub(crate) fn is_briefed(step: &StepState) -> bool {
+    step.agent.as_deref().is_some_and(|agent| agent.how == Beginning::Briefed)
+}
 
-/// What stands after the prompt of an attempt: failures that the template does not tell itself, and the
-/// brief of a fresh agent that goes on with another's work.
-pub(crate) fn after(
-    (plan, state): (&Plan, &RunState),
-    path: &StepPath,
-    brief: Brief,
-) -> Option<String> {
-    let step = state.step(path)?;
-    let agent = step.agent.as_deref()?;
-    let mut parts = Vec::new();
-    if agent.how == Beginning::Briefed {
-        parts.push(brief(plan, state, path, BRIEF_TOKENS_MAX));
-    }
-    let planned = plan.step(path).map(|step| &step.work);
-    let tells = |prompt: &str| template::uses(prompt, "failure_context");
-    let told = matches!(planned, Some(Work::Prompt { prompt, .. }) if tells(prompt));
-    let failures = step.failure_text();
-    if !told && !failures.is_empty() {
-        parts.push(format!("Earlier attempts of this step failed:\n{failures}"));
-    }
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
+/// What a fresh agent is told that goes on with the work of another.
+pub(crate) fn handed_on(brief: &str) -> String {
+    format!("{HANDED_ON}\n\n{brief}").trim_end().to_owned()
 }
 
 /// The prompt with which a session continues.
@@ -62,29 +42,4 @@ pub(crate) fn continuing(step: &StepState) -> String {
         let _ = write!(text, "\nEarlier attempts of this step failed:\n{failures}");
     }
     text
-}
-
-/// A short brief: what is done, what was under way, what failed.
-pub fn short_brief(plan: &Plan, state: &RunState, path: &StepPath, tokens_max: u32) -> String {
-    let mut text = format!(
-        "Another agent worked on this step before you, and its work is in the files. Look at them \
-         first, and finish what is missing.\n\nObjective: {}\nStep: {path}\n",
-        plan.title
-    );
-    if let Some(step) = state.step(path) {
-        let before = step.agent.as_deref().map(|agent| agent.before.as_slice()).unwrap_or_default();
-        for operation in before {
-            let _ = writeln!(text, "It was doing: {operation}");
-        }
-        let from = step.failure_context.len().saturating_sub(FAILURES_MAX);
-        for failed in &step.failure_context[from..] {
-            let _ = writeln!(text, "Attempt {} failed: {}", failed.attempt, failed.error);
-        }
-    }
-    let done = state.steps().filter(|(_, step)| step.progress.is_over());
-    for (done, _) in done {
-        let _ = writeln!(text, "Done: {done}");
-    }
-    let chars_max = usize::try_from(tokens_max).unwrap_or(usize::MAX).saturating_mul(TOKEN_CHARS);
-    text.chars().take(chars_max).collect()
 }

@@ -9,7 +9,7 @@ use piton_core::complexity::Complexity;
 use piton_core::event::{Facts, FileHash, LogRanges};
 use piton_core::evidence::Files;
 use piton_core::redact::Redactor;
-use piton_core::{Event, LanePath, Millis, Plan, RunState, Timestamp};
+use piton_core::{Event, LanePath, Millis, Plan, RunState, StepPath, Timestamp};
 use piton_formats::template::Given;
 
 pub use crate::attempt::Attempt;
@@ -255,6 +255,16 @@ pub trait World {
     /// What the protocol of the run gives an attempt that is about to start.
     fn dispatch(&mut self, _plan: &Plan, _state: &RunState, _attempt: &Attempt) -> Given {
         Given::default()
+    }
+    /// The brief for a fresh agent that goes on with a step, in at most so many tokens.
+    fn brief(
+        &mut self,
+        _plan: &Plan,
+        _state: &RunState,
+        _step: &StepPath,
+        _tokens_max: usize,
+    ) -> String {
+        String::new()
     }
     /// May make a start ready while its intent is being made durable, as far as nothing of it runs
     /// and nothing of it is left if it never comes.

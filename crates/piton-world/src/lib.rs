@@ -122,7 +122,12 @@ pub struct RealWorld {
     pub views: Option<views::Writer>,
     /// The files of the run's plan, where a replan may write them.
     pub plans: Option<plans::PlanFiles>,
+    /// Makes briefs for fresh agents.
+    pub briefs: Option<Briefs>,
 }
+
+/// Makes the brief for a step of a run, in at most so many tokens.
+pub type Briefs = Box<dyn Fn(&Plan, &RunState, &StepPath, usize) -> String>;
 
 impl RealWorld {
     /// Makes the world of one run. `root` is where its steps run.
@@ -158,6 +163,7 @@ impl RealWorld {
             workspaces: None,
             views: None,
             plans: None,
+            briefs: None,
         }
     }
 
@@ -305,6 +311,16 @@ impl World for RealWorld {
 
     fn dispatch(&mut self, plan: &Plan, state: &RunState, attempt: &Attempt) -> Given {
         self.ask(plan, state, attempt, |protocol, starting| protocol.dispatch(starting))
+    }
+
+    fn brief(
+        &mut self,
+        plan: &Plan,
+        state: &RunState,
+        step: &StepPath,
+        tokens_max: usize,
+    ) -> String {
+        self.briefs.as_ref().map(|make| make(plan, state, step, tokens_max)).unwrap_or_default()
     }
 
     fn is_complete(&mut self, plan: &Plan, state: &RunState, attempt: &Attempt) -> bool {

@@ -1,5 +1,6 @@
 //! Driving a run from the terminal: the driver, its observers, the summary.
 
+pub mod briefs;
 pub mod decisions;
 pub mod epoch;
 pub mod ticks;
@@ -190,8 +191,8 @@ pub fn drive(
         redactor,
         merge_rounds: Some(context.settings.lanes.merge_rounds),
         notify: true,
-        brief: None,
     };
+    world.briefs = Some(briefs::of_driver(context, &leased.loaded.row, &options.redactor));
     // Other drives are parts of a command that says what came of it.
     let (runs, is_first) = (matches!(leased.drive, Drive::Run(_)), leased.loaded.seq == 0);
     let mut tally = Tally::default();

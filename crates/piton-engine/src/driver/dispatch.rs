@@ -6,14 +6,12 @@ use piton_formats::template;
 
 use crate::error::Result;
 use crate::order::{self, Order};
-use crate::prompt::{self, Brief};
+use crate::prompt::{self, BRIEF_TOKENS_MAX};
 use crate::world::{Attempt, World};
 
 pub(super) struct Dispatch {
     /// The plan as its file says it, from which attempts start.
     pub(super) live: Plan,
-    /// Makes briefs.
-    pub(super) brief: Option<Brief>,
     pub(super) orders: Vec<Order>,
     pub(super) acks: Vec<Attempt>,
 }
@@ -29,8 +27,9 @@ impl Dispatch {
     ) -> Option<Result<(), template::Error>> {
         let step = super::step_of(&self.live, state, &attempt.step)?;
         let mut given = world.dispatch(&self.live, state, attempt);
-        let brief = self.brief.unwrap_or(prompt::short_brief);
-        if let Some(after) = prompt::after((&self.live, state), &attempt.step, brief) {
+        if state.step(&attempt.step).is_some_and(prompt::is_briefed) {
+            let brief = world.brief(&self.live, state, &attempt.step, BRIEF_TOKENS_MAX);
+            let after = prompt::handed_on(&brief);
             given.after_prompt = [given.after_prompt, after].join("\n\n").trim_start().to_owned();
         }
         let order = order::order((&self.live, state), step, attempt, given);

@@ -3,25 +3,19 @@
 //! Rebuilt from the ledger each time. It only reads: files that changed after the last snapshot are not
 //! named.
 
-use std::path::Path;
-
-use piton_agents::brief::{self, Course, Fact, Input, Section};
+use piton_agents::brief::{self, Input};
 use piton_core::plan::Work;
-use piton_core::state::{LaneState, Progress};
+use piton_core::state::Progress;
 use piton_core::summary::current;
-use piton_core::text::short;
 use piton_core::{Plan, RunState, StepPath, remedy};
-use piton_workspace::history;
 
 use crate::cli::BriefArgs;
 use crate::context::{Context, now};
 use crate::drive;
+use crate::drive::briefs::{course, more};
 use crate::error::Result;
 use crate::plan_file::redactor_of_run;
 use crate::ui;
-
-/// Lanes whose changed files are looked up: each costs a call of git, and a brief has no room for more.
-const LANES_MAX: usize = 4;
 
 /// Prints the brief of a run.
 pub fn run(context: &Context, args: &BriefArgs) -> Result<()> {
@@ -36,13 +30,7 @@ pub fn run(context: &Context, args: &BriefArgs) -> Result<()> {
         ]);
         return Ok(());
     }
-    let mut course = Course::default();
-    store.each_event(&loaded.row, 0, |seq, at, event| {
-        // What a driver records meanwhile is not part of the state that is shown.
-        if seq <= loaded.seq {
-            course.take(seq, at, event);
-        }
-    })?;
+    let course = course(&mut store, &loaded.row, loaded.seq)?;
     let state = &loaded.state;
     // A plan that is lost is for `piton doctor` to tell; much can be said without.
     let plan = store.plan(state).ok();
@@ -54,7 +42,10 @@ pub fn run(context: &Context, args: &BriefArgs) -> Result<()> {
         plan: plan.as_ref(),
         course: &course,
         step: step.as_ref(),
-        more: step.as_ref().map(|step| changed(context, state, step)).unwrap_or_default(),
+        more: step
+            .as_ref()
+            .map(|step| more(&drive::root_of(context, state), state, step))
+            .unwrap_or_default(),
         now: now(),
         redactor: &redactor,
     };
@@ -79,31 +70,4 @@ fn step_of(state: &RunState, plan: &Plan, agent: &str) -> Option<StepPath> {
     // Those at work first.
     open.sort_by_key(|(_, step)| !matches!(step.progress, Progress::Running { .. }));
     open.into_iter().map(|(path, _)| path).find(is_own)
-}
-
-/// The files that lanes changed, up to their last snapshots: first those of the step's own lane, then
-/// those of the lanes that began last.
-fn changed(context: &Context, state: &RunState, step: &StepPath) -> Vec<Fact> {
-    let own = step.lane();
-    let mut lanes: Vec<_> = state.lanes().filter(|(_, lane)| lane.work.is_some()).collect();
-    lanes.reverse();
-    lanes.sort_by_key(|(path, _)| *path != own);
-    let root = drive::root_of(context, state);
-    lanes.iter().take(LANES_MAX).flat_map(|(_, lane)| changed_by(&root, lane)).collect()
-}
-
-fn changed_by(root: &Path, lane: &LaneState) -> Vec<Fact> {
-    let Some(work) = &lane.work else { return Vec::new() };
-    let before = lane.steps.iter().find_map(|step| step.before.as_ref());
-    let old = match (&work.base_sha, before) {
-        (Some(base), _) if !lane.isolation.is_in_place() => format!("{base}^{{tree}}"),
-        (_, Some(before)) => format!("{before}:tree"),
-        _ => return Vec::new(),
-    };
-    let Some(latest) = &work.latest.snapshot else { return Vec::new() };
-    // Without its repository a run can still be summed up.
-    let paths = history::changed(root, &old, &format!("{latest}:tree")).unwrap_or_default();
-    let source = format!("snapshot {}", short(latest));
-    let name = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
-    paths.iter().map(|path| Fact::new(Section::Changed, name(path), source.clone())).collect()
 }
