@@ -31,7 +31,9 @@ impl Dispatch {
         let mut given = world.dispatch(&self.live, state, attempt);
         let brief = self.brief.unwrap_or(prompt::short_brief);
         if let Some(after) = prompt::after((&self.live, state), &attempt.step, brief) {
-            given.after_prompt = [given.after_prompt, after].join("\n\n").trim_start().to_owned();
+            let parts = [std::mem::take(&mut given.after_prompt), after];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            given.after_prompt = parts.join("\n\n");
         }
         let order = order::order((&self.live, state), step, attempt, given);
         Some(order.map(|order| {
