@@ -73,8 +73,11 @@ fn turn(run: &mut Run, limits: &Limits, dice: &mut impl Iterator<Item = u8>) -> 
             }
             Action::Exhausted(budget) => run.take(Event::BudgetExhausted(budget)),
             Action::Warn(warned) => run.take(Event::BudgetWarned(warned)),
-            Action::StopAgent { .. } => {}
-            Action::Replan(_) | Action::RefuseReplan(_) | Action::EndAll | Action::Lane { .. } => {}
+            Action::StopAgent { .. }
+            | Action::Replan(_)
+            | Action::RefuseReplan(_)
+            | Action::EndAll
+            | Action::Lane { .. } => {}
             Action::WakeAt(at) => wake = Some(at),
             Action::Leave(verdict) => return Some(verdict),
         }

@@ -48,7 +48,7 @@ struct Followed {
     /// Whether it is interrupted as soon as no operation is under way.
     interrupts: bool,
     /// Keeps other processes out of its session.
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
 }
 
 impl Followed {
@@ -66,7 +66,7 @@ impl Followed {
             looked: None,
             heard,
             interrupts: false,
-            _lock: None,
+            lock: None,
         })
     }
 
@@ -77,7 +77,7 @@ impl Followed {
                 Said::Doing(line) => self.heard.doing = line,
                 Said::Retrying(why) => self.heard.doing = format!("retrying: {why}"),
                 Said::Denied(what) => self.heard.doing = format!("not allowed: {what}"),
-                Said::Compacted => self.heard.doing = "compacted its context".to_owned(),
+                Said::Compacted => "compacted its context".clone_into(&mut self.heard.doing),
                 Said::Limit { is_reached: true, until } => self.heard.limited_until = until,
                 Said::Limit { .. } | Said::Model(_) | Said::Context(_) | Said::Finished => {}
             }
@@ -152,18 +152,19 @@ impl Agents {
     }
 
     /// Follows an attempt that is about to start; why it may not, if another process has its session.
-    pub(crate) fn begin(&mut self, order: &Order, around: &Around<'_>) -> Result<(), String> {
+    pub(crate) fn begin(&mut self, order: &Order, around: &Around<'_>) -> Result<(), lock::Error> {
         let Some(of) = &order.agent else { return Ok(()) };
         let Some(mut followed) = Followed::new(&of.agent) else { return Ok(()) };
         if let Some(session) = of.session.as_ref().filter(|_| of.agent.is_known()) {
-            followed._lock = Some(Lock::take(&around.run_dir.join("sessions"), session)?);
+            followed.lock = Some(Lock::take(&around.run_dir.join("sessions"), session)?);
             followed.heard.session = of.continues.then(|| session.clone());
             let record = around.record(&of.agent, followed.program, session);
             if let Some(path) = record.filter(|_| of.continues) {
                 followed.record_from = fs::metadata(&path).map_or(0, |found| found.len());
                 let from = followed.record_from.to_string();
                 let written = fs::write(around.record_start(&order.attempt), from);
-                written.map_err(|error| format!("its session cannot be noted: {error}"))?;
+                let session = session.clone();
+                written.map_err(|source| lock::Error::Files { session, source })?;
             }
         }
         self.followed.insert(order.attempt.clone(), followed);

@@ -463,8 +463,9 @@ impl World for RealWorld {
         orders.retain(|order| {
             let begun = self.with_agents(|agents, around| agents.begin(order, around));
             let Err(error) = begun else { return true };
-            let (attempt, no_such_program) = (order.attempt.clone(), false);
-            self.refused.push(Happening::NotStarted { attempt, error, no_such_program });
+            let (attempt, error) = (order.attempt.clone(), error.to_string());
+            let refused = Happening::NotStarted { attempt, error, no_such_program: false };
+            self.refused.push(refused);
             false
         });
         if orders.is_empty() {

@@ -15,6 +15,8 @@ use crate::shell::capture;
 
 /// A run that has not ended by then does not: agents need up to a minute for a turn on a loaded machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(420);
+/// How long a keeper needs to end after its driver, at most, on a loaded machine.
+const STILL_WITHIN: Duration = Duration::from_secs(10);
 /// How often something is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -88,10 +90,20 @@ impl Stage<'_> {
         asked.filter(|asked| has_tools(&asked.body)).map(|asked| asked.body.to_string()).collect()
     }
 
-    /// Whether nothing of the case lives any more.
+    /// Fails unless nothing of the case lives any more. A keeper ends a moment after its driver.
     pub(super) fn is_still(&self) -> Result<(), Broken> {
-        let strays = attempt::of(&self.place.home);
-        ensure(strays.is_empty(), || format!("processes live on: {strays:?}"))
+        let begun = Instant::now();
+        let mut strays = attempt::of(&self.place.home);
+        while !strays.is_empty() && begun.elapsed() < STILL_WITHIN {
+            thread::park_timeout(LOOK);
+            strays = attempt::of(&self.place.home);
+        }
+        let name = |pid: &u32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            format!("{pid} {}", String::from_utf8_lossy(&words).replace('\0', " "))
+        };
+        let names: Vec<String> = strays.iter().map(name).collect();
+        ensure(names.is_empty(), || format!("processes live on: {names:?}"))
     }
 }
 

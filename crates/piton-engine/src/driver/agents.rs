@@ -3,6 +3,8 @@
 //! What an agent said is recorded as counts since its process began, so that a stream which the next
 //! driver reads again counts nothing twice.
 
+use std::borrow::Cow;
+
 use piton_core::agent::{self, Agent, Heard, Level};
 use piton_core::decide::agents::{self, Follow};
 use piton_core::event::{
@@ -42,7 +44,7 @@ impl Driver<'_> {
         let begun = begun.filter(|agent| agent.attempt == attempt.number && !agent.name.is_empty());
         match begun {
             Some(begun) => Some(self.plan.agent(&begun.name).into_owned()),
-            None => self.plan.agent_of(self.planned(&attempt.step)?).map(|a| a.into_owned()),
+            None => self.plan.agent_of(self.planned(&attempt.step)?).map(Cow::into_owned),
         }
     }
 
@@ -132,7 +134,10 @@ impl Driver<'_> {
         let taken = match taken {
             Ok(Some(taken)) => taken,
             Ok(None) => return Ok(()),
-            Err(why) => return self.not_checkpointed(attempt, &why),
+            Err(why) => {
+                self.not_checkpointed(attempt, &why);
+                return Ok(());
+            }
         };
         let own = !self.work(&lane).isolation.is_in_place();
         let place = attempt.step.to_string().replace('/', ".");
@@ -146,10 +151,9 @@ impl Driver<'_> {
         }))
     }
 
-    fn not_checkpointed(&mut self, attempt: &Attempt, why: &Refusal) -> Result<()> {
+    fn not_checkpointed(&mut self, attempt: &Attempt, why: &Refusal) {
         let text = self.redact(&format!("{}: no checkpoint was recorded: {why}", attempt.step));
         self.warn(text);
-        Ok(())
     }
 
     /// What the end of an agent's process means, where its exit code alone does not tell.

@@ -87,14 +87,12 @@ fn read_binary(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Option<String> {
         Command::Shell(line) => vec![line],
         Command::Args(words) => words,
     };
-    match <[String; 1]>::try_from(words) {
-        Ok([word]) => Some(word),
-        Err(_) => {
-            let message = "the `command` of a known program is its name or path alone";
-            sink.error(code::BAD_VALUE, &span, message, "put its arguments into `args`");
-            None
-        }
+    if let Ok([word]) = <[String; 1]>::try_from(words) {
+        return Some(word);
     }
+    let message = "the `command` of a known program is its name or path alone";
+    sink.error(code::BAD_VALUE, &span, message, "put its arguments into `args`");
+    None
 }
 
 fn read_rules(node: &Node<'_, '_>, usual: agent::Agent, sink: &mut Sink<'_>) -> agent::Agent {
