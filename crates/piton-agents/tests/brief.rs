@@ -1,5 +1,7 @@
 //! Briefs: what they say, and that they never exceed their limit.
 
+use std::fmt::Write as _;
+
 use piton_agents::brief::{Course, Fact, Input, LIMIT_MIN, Section, brief, limit_for};
 use piton_agents::tokens::count;
 use piton_core::event::{Class, Event, Facts, Outcome, StepFinished, StepSkipped, StepStarted};
@@ -25,12 +27,13 @@ fn plan(title: &str, lanes: &[(&str, Vec<(String, String)>)]) -> Plan {
          [[phase]]\nid = \"P1\"\ngate = \"Spec approval\"\n"
     );
     for (lane, steps) in lanes {
-        text.push_str(&format!("[[phase.lane]]\nid = \"{lane}\"\nsteps = [\n"));
+        let _ = writeln!(text, "[[phase.lane]]\nid = \"{lane}\"\nsteps = [");
         for (id, prompt) in steps {
-            text.push_str(&format!(
+            let _ = writeln!(
+                text,
                 "  {{ id = \"{id}\", agent = \"claude\", prompt = {prompt:?}, test = \"cargo test -p auth\", \
-                 artifacts = [\"src/login.rs\"] }},\n"
-            ));
+                 artifacts = [\"src/login.rs\"] }},"
+            );
         }
         text.push_str("]\n");
     }

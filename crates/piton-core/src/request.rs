@@ -7,6 +7,7 @@
 mod refused;
 mod replans;
 mod reply;
+mod tried;
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::approval;
 use crate::decide::dependents;
 use crate::event::{
-    ChangesWanted, CheckpointRecorded, CommandRefused, Event, FileHash, GateDecided, ReplanWanted,
-    Review, RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
+    ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, ReplanWanted, Review,
+    RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
@@ -174,12 +175,7 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             replans::wanted(state, ReplanWanted { phase, reason, by, step, force })
         }
         Request::Refused { command, step, attempt } => {
-            Ok(vec![Event::CommandRefused(CommandRefused {
-                command: command.clone(),
-                step: step.clone(),
-                attempt: *attempt,
-                by: by.to_owned(),
-            })])
+            Ok(vec![tried::event(command, step.as_ref(), *attempt, by)])
         }
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
         Request::Session { acts } => {

@@ -5,9 +5,10 @@
 
 use std::ffi::OsStr;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,28 +25,44 @@ const ANSWER_POLL: Duration = Duration::from_millis(10);
 /// Most bytes that are read of the answer: a version is one line.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
-/// Looks at all programs that are known by name, at the same time.
+/// Looks at all programs that are known by name. They are asked at the same time.
 pub fn all(inherited: &Inherited, home: Option<&Path>) -> Vec<Seen> {
     let named = TABLE.iter().filter(|program| !program.binary().is_empty());
-    let programs: Vec<_> = named.map(|program| (program.id(), program.binary())).collect();
-    thread::scope(|scope| {
-        let look = |(id, binary)| scope.spawn(move || seen(id, binary, inherited, home));
-        let looks: Vec<_> = programs.into_iter().map(look).collect();
-        looks.into_iter().filter_map(|look| look.join().ok()).collect()
-    })
+    let looks: Vec<Look> =
+        named.map(|program| Look::begin(program.id(), program.binary(), inherited)).collect();
+    looks.into_iter().map(|look| look.end(inherited, home)).collect()
 }
 
-/// Looks at one program; `binary` is its name or path.
+/// Looks at one program; `binary` is its name.
 pub fn seen(id: &'static str, binary: &str, inherited: &Inherited, home: Option<&Path>) -> Seen {
-    let Some(path) = find(binary, variable(inherited, "PATH")) else {
-        return Seen { id, ..Seen::default() };
-    };
-    let said = ask(&path, inherited);
-    Seen {
-        id,
-        version: said.as_deref().and_then(version),
-        has_login: needs(id).is_none_or(|needs| has_login(&needs, inherited, home)),
-        path: Some(path.to_string_lossy().into_owned()),
+    Look::begin(id, binary, inherited).end(inherited, home)
+}
+
+/// A look at a program that was asked for its version.
+struct Look {
+    id: &'static str,
+    path: Option<PathBuf>,
+    asked: Option<Child>,
+    until: Instant,
+}
+
+impl Look {
+    fn begin(id: &'static str, binary: &str, inherited: &Inherited) -> Self {
+        let path = find(binary, variable(inherited, "PATH"));
+        let asked = path.as_deref().and_then(|path| ask(path, inherited));
+        Self { id, path, asked, until: Instant::now() + ANSWER_WAIT }
+    }
+
+    fn end(self, inherited: &Inherited, home: Option<&Path>) -> Seen {
+        let Self { id, path, asked, until } = self;
+        let Some(path) = path else { return Seen { id, ..Seen::default() } };
+        let said = asked.and_then(|child| answer(child, until));
+        Seen {
+            id,
+            version: said.as_deref().and_then(version),
+            has_login: needs(id).is_none_or(|needs| has_login(&needs, inherited, home)),
+            path: Some(path.to_string_lossy().into_owned()),
+        }
     }
 }
 
@@ -56,7 +73,8 @@ fn variable<'a>(inherited: &'a Inherited, name: &str) -> Option<&'a OsStr> {
 
 /// The program that a shell would start.
 fn find(binary: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    let folders = std::env::split_paths(path?);
+    let folders = path?.as_bytes().split(|byte| *byte == b':');
+    let folders = folders.map(|folder| Path::new(OsStr::from_bytes(folder)));
     let is_program = |file: &PathBuf| {
         let metadata = file.metadata();
         metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
@@ -73,9 +91,9 @@ fn has_login(needs: &Needs, inherited: &Inherited, home: Option<&Path>) -> bool 
         || folder.is_some_and(|folder| folder.join(needs.login).is_file())
 }
 
-/// What a program prints when it is asked for its version; nothing if it does not end in time.
-fn ask(path: &Path, inherited: &Inherited) -> Option<String> {
-    let mut child = Command::new(path)
+/// Asks a program for its version; nothing if it cannot be started.
+fn ask(path: &Path, inherited: &Inherited) -> Option<Child> {
+    Command::new(path)
         .arg("--version")
         .env_clear()
         .envs(inherited.variables.iter().map(|(name, value)| (name, value)))
@@ -83,8 +101,11 @@ fn ask(path: &Path, inherited: &Inherited) -> Option<String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .ok()?;
-    let until = Instant::now() + ANSWER_WAIT;
+        .ok()
+}
+
+/// What a program printed that was asked; nothing if it does not end in time, or fails.
+fn answer(mut child: Child, until: Instant) -> Option<String> {
     let status = loop {
         match child.try_wait().ok()? {
             Some(status) => break status,

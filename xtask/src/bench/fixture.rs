@@ -30,11 +30,11 @@ pub(super) fn plan_text(steps: usize) -> String {
     text
 }
 
-fn plan(steps: usize) -> Result<Plan, String> {
-    let text = plan_text(steps);
+/// Reads the text of a plan.
+pub(in crate::bench) fn read(text: &str) -> Result<Plan, String> {
     let input = Input {
         file: "plan.toml",
-        text: &text,
+        text,
         settings: &Settings::default(),
         git: false,
         read: &|_| Err(std::io::ErrorKind::NotFound.into()),
@@ -59,7 +59,7 @@ pub(super) struct Driven {
 impl Driven {
     /// Creates a run of so many steps; the first one runs.
     pub(super) fn create(dir: &Path, root: &Path, steps: usize) -> Result<Self, String> {
-        let plan = plan(steps)?;
+        let plan = read(&plan_text(steps))?;
         let ledger = piton_ledger::open(dir, Open::ReadWrite).map_err(|e| e.to_string())?;
         let mut store = Store::new(ledger);
         let owner = Owner::current();

@@ -54,7 +54,7 @@ fn row(bench: &Bench, name: &str, lines: fn(&mut Rng) -> Vec<Value>) -> Result<R
         floor_name: "serde_json into values",
         result: Outcome::Measured { floor, ours, unit: "ms" },
         limit: Some(LIMIT),
-        remark: format!("{:.1} MB", bytes as f64 / 1e6),
+        remark: format!("{} kB", bytes / 1000),
     })
 }
 

@@ -41,19 +41,19 @@ fn current(input: &Input<'_>, path: &StepPath) -> Vec<Fact> {
     }
     let Some(step) = input.plan.and_then(|plan| plan.step(path)) else { return facts };
     match &step.work {
-        // A line that is only a placeholder says nothing before it is filled in.
-        Work::Prompt { prompt, .. } => facts.extend(
-            prompt
-                .lines()
-                .map(str::trim)
-                .filter(|line| {
-                    !line.is_empty() && !(line.starts_with("{{") && line.ends_with("}}"))
-                })
-                .map(|line| planned(input, Section::Task, line)),
-        ),
+        Work::Prompt { prompt, .. } => {
+            let lines = prompt.lines().map(str::trim).filter(|line| says_something(line));
+            facts.extend(lines.map(|line| planned(input, Section::Task, line)));
+        }
         work => facts.push(planned(input, Section::Task, format!("run: {}", work.display()))),
     }
     facts
+}
+
+/// Whether a line of a template says something before it is filled in.
+fn says_something(line: &str) -> bool {
+    let is_placeholder = line.starts_with("{{") && line.ends_with("}}");
+    !line.is_empty() && !is_placeholder
 }
 
 fn acceptance(input: &Input<'_>, path: &StepPath) -> Vec<Fact> {
@@ -96,7 +96,7 @@ fn lane_criteria(lane: &Lane) -> Vec<String> {
 
 /// The steps after the current one: first those of its lane, then the others in the plan's order.
 fn next(input: &Input<'_>, task: Option<&StepPath>) -> Vec<Fact> {
-    let own = task.map(|task| task.lane());
+    let own = task.map(StepPath::lane);
     let is_ahead = |(path, step): &(StepPath, &StepState)| {
         step.progress == Progress::Pending && !step.interrupted && Some(path) != task
     };

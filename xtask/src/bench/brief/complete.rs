@@ -14,8 +14,11 @@ const RUNS: u64 = 50;
 /// Sizes of briefs in tokens.
 const SIZES: [usize; 3] = [500, 1000, 2000];
 
+/// Finds the facts of a kind.
+type Facts = fn(&Truth) -> &Vec<String>;
+
 /// The kinds of facts, with those of a cut.
-const KINDS: [(&str, fn(&Truth) -> &Vec<String>); 9] = [
+const KINDS: [(&str, Facts); 9] = [
     ("objective", |truth| &truth.objective),
     ("current task", |truth| &truth.task),
     ("criteria", |truth| &truth.criteria),

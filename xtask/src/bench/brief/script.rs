@@ -3,6 +3,8 @@
 //! Both use the same words for the same facts, so that neither is favoured when they are searched for.
 //! Each run follows from its number, so that the same runs are cut at the same places for ever.
 
+use std::fmt::Write as _;
+
 use piton_agents::brief::Course;
 use piton_core::event::{
     CheckpointRecorded, Class, FileHash, GateAsked, GateDecided, Next, Outcome, ProtocolRef,
@@ -11,9 +13,8 @@ use piton_core::event::{
 use piton_core::hash::Sha;
 use piton_core::plan::Plan;
 use piton_core::{Event, GateRef, Millis, RunId, RunState, StepPath, Timestamp, apply};
-use piton_formats::settings::Settings;
-use piton_formats::{Input, read_plan};
 
+use super::super::fixture;
 use crate::rng::Rng;
 
 /// Lines of talk and output that an agent leaves for one step: few for a small change, many otherwise.
@@ -83,27 +84,22 @@ fn plan(title: &str, steps: u64, topic: &dyn Fn(u64) -> &'static str) -> Result<
     );
     for phase in 0..2 {
         let gate = if phase == 1 { "gate = \"Design review\"\n" } else { "" };
-        text.push_str(&format!(
-            "[[phase]]\nid = \"P{phase}\"\n{gate}[[phase.lane]]\nid = \"L\"\nsteps = [\n"
-        ));
+        let _ = writeln!(
+            text,
+            "[[phase]]\nid = \"P{phase}\"\n{gate}[[phase.lane]]\nid = \"L\"\nsteps = ["
+        );
         for step in 0..steps {
             let (number, topic) = (phase * steps + step, topic(step));
-            text.push_str(&format!(
+            let _ = writeln!(
+                text,
                 "  {{ id = \"{topic}-{number}\", agent = \"claude\", prompt = \"Build part {number} of {topic}: \
                  it must keep its data when the process dies.\", test = \"cargo test -p {topic}-{number}\", \
-                 artifacts = [\"crates/{topic}/src/part_{number}.rs\"] }},\n"
-            ));
+                 artifacts = [\"crates/{topic}/src/part_{number}.rs\"] }},"
+            );
         }
         text.push_str("]\n");
     }
-    let input = Input {
-        file: "plan.toml",
-        text: &text,
-        settings: &Settings::default(),
-        git: false,
-        read: &|_| Err(std::io::ErrorKind::NotFound.into()),
-    };
-    read_plan(&input).map(|(plan, _)| plan).map_err(|problems| format!("{problems:?}"))
+    fixture::read(&text)
 }
 
 /// A run that goes on.
@@ -137,15 +133,15 @@ impl Run {
         let (course, truth) = (Course::default(), Truth::default());
         let transcript = format!("user: {title}\n");
         let mut run = Self { plan, state, course, transcript, truth, seq: 0, now };
-        run.take(Event::RunCreated(Box::new(created)))?;
+        run.take(&Event::RunCreated(Box::new(created)))?;
         Ok(run)
     }
 
-    fn take(&mut self, event: Event) -> Result<(), String> {
+    fn take(&mut self, event: &Event) -> Result<(), String> {
         self.seq += 1;
         self.now = Timestamp(self.now.0 + PAUSE_MS);
-        apply(&mut self.state, self.now, &event).map_err(|e| e.to_string())?;
-        self.course.take(self.seq, self.now, &event);
+        apply(&mut self.state, self.now, event).map_err(|e| e.to_string())?;
+        self.course.take(self.seq, self.now, event);
         Ok(())
     }
 
@@ -158,7 +154,7 @@ impl Run {
         let step = self.plan.step(path).ok_or("the step is in the plan")?;
         let (definition, prompt) = (step.definition(), step.work.display());
         let tests = step.tests().join(" ");
-        self.take(Event::StepStarted(StepStarted::new(path.clone(), attempt, definition)))?;
+        self.take(&Event::StepStarted(StepStarted::new(path.clone(), attempt, definition)))?;
         self.say(&format!("{path}: attempt {attempt} started"));
         self.say(&format!("user: {prompt}"));
         self.say(&format!("user: `{tests}` must pass"));
@@ -193,7 +189,7 @@ impl Run {
         let mut done = StepFinished::new(path.clone(), 1, Outcome::Succeeded);
         done.artifacts = made.iter().map(hash).collect();
         done.duration_ms = Millis(30_000);
-        self.take(Event::StepFinished(Box::new(done)))?;
+        self.take(&Event::StepFinished(Box::new(done)))?;
         self.say(&format!("wrote {}", made.join(", ")));
         let words = format!("{path} is complete");
         self.say(&words);
@@ -217,7 +213,7 @@ impl Run {
             signature: String::new(),
             next: Next::Retry { at: self.now },
         };
-        self.take(Event::StepFinished(Box::new(StepFinished::new(path.clone(), 1, outcome))))?;
+        self.take(&Event::StepFinished(Box::new(StepFinished::new(path.clone(), 1, outcome))))?;
         self.say(&line);
         self.start(path, 2)?;
         self.talk(rng);
@@ -227,10 +223,10 @@ impl Run {
 
     fn gate(&mut self, number: u64) -> Result<(), String> {
         let (gate, name) = (GateRef("P1".to_owned()), "Design review".to_owned());
-        self.take(Event::GateAsked(GateAsked { gate: gate.clone(), name }))?;
+        self.take(&Event::GateAsked(GateAsked { gate: gate.clone(), name }))?;
         let message = format!("use format {number}, not the old one");
         let plan_hash = self.plan.hash();
-        self.take(Event::GateDecided(GateDecided {
+        self.take(&Event::GateDecided(GateDecided {
             gate,
             approved: true,
             by: "ann".to_owned(),
@@ -245,7 +241,7 @@ impl Run {
     }
 
     fn note(&mut self, message: &str) -> Result<(), String> {
-        self.take(Event::CheckpointRecorded(CheckpointRecorded {
+        self.take(&Event::CheckpointRecorded(CheckpointRecorded {
             name: format!("manual-{}", self.seq),
             message: message.to_owned(),
             by: "agent".to_owned(),
