@@ -41,28 +41,11 @@ impl Layout {
         self.dash
     }
 
-    /// A value on one line.
-    pub(super) fn flow(&self, value: &Tree) -> String {
-        match value {
-            Tree::Scalar(scalar) => self::scalar(scalar, Quoting::Double),
-            Tree::List(items) => {
-                let items: Vec<String> = items.iter().map(|item| self.flow(item)).collect();
-                format!("[{}]", items.join(", "))
-            }
-            Tree::Object(members) => {
-                let member =
-                    |(name, value): &(String, Tree)| format!("{}: {}", key(name), self.flow(value));
-                let members: Vec<String> = members.iter().map(member).collect();
-                format!("{{{}}}", members.join(", "))
-            }
-        }
-    }
-
     /// A key with its value, on lines at a column.
     pub(super) fn entry(&self, name: &str, value: &Tree, column: usize) -> Vec<String> {
         let lead = format!("{}{}:", " ".repeat(column), key(name));
         match value {
-            value if is_short(value) => vec![format!("{lead} {}", self.flow(value))],
+            value if is_short(value) => vec![format!("{lead} {}", flow(value))],
             value => std::iter::once(lead).chain(self.block(value, column)).collect(),
         }
     }
@@ -86,7 +69,7 @@ impl Layout {
     /// The lines of an element of a list, whose dash is at a column.
     pub(super) fn item(&self, value: &Tree, column: usize) -> Vec<String> {
         let Tree::Object(members) = value else {
-            return vec![format!("{}- {}", " ".repeat(column), self.flow(value))];
+            return vec![format!("{}- {}", " ".repeat(column), flow(value))];
         };
         let inner = column + DASH;
         let mut lines: Vec<String> =
@@ -95,6 +78,22 @@ impl Layout {
             first.replace_range(column..inner, "- ");
         }
         lines
+    }
+}
+
+/// A value on one line.
+pub(super) fn flow(value: &Tree) -> String {
+    match value {
+        Tree::Scalar(value) => scalar(value, Quoting::Double),
+        Tree::List(items) => {
+            let items: Vec<String> = items.iter().map(flow).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Tree::Object(members) => {
+            let member = |(name, value): &(String, Tree)| format!("{}: {}", key(name), flow(value));
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(", "))
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! way, such as a task in a list on one line, is refused with its line.
 
 mod layout;
+mod part;
 mod tree;
 
 #[cfg(test)]
@@ -20,10 +21,14 @@ use crate::json::Tree;
 use crate::sink::Sink;
 use crate::splice::{Splice, splice};
 use layout::Layout;
+use part::{bom, first_document, is_marker, key_end};
 use tree::{Flaw, Kind, Node, Quoting};
 
 /// Why an edit was refused, or a text cannot be read.
 pub type Problem = Box<Diagnostic>;
+
+/// The changes that take lines away, the column that they begin at, and the lines.
+type Cut = (Vec<Splice>, (usize, Vec<String>));
 
 /// A document whose root is a mapping.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,7 +156,7 @@ impl Document {
                     self.in_lines(&list.span, &lines)
                 } else {
                     let at = items.last().map_or(list.span.start, |item| item.span.end);
-                    vec![Splice::new(at..at, format!(", {}", layout.flow(&value)))]
+                    vec![Splice::new(at..at, format!(", {}", layout::flow(&value)))]
                 }
             }
             Kind::List(items) => {
@@ -250,7 +255,7 @@ impl Document {
                 if items.iter().all(|item| matches!(item, Tree::Scalar(_)))
                     && !is_empty_list(old) =>
             {
-                layout.flow(value)
+                layout::flow(value)
             }
             (_, Tree::Scalar(new)) => layout::scalar(new, Quoting::Double),
             (_, block) => {
@@ -289,7 +294,7 @@ impl Document {
     }
 
     /// The changes that take an element or entry away, and its lines with the column of its dash.
-    fn cut(&self, path: &[&str]) -> Result<(Vec<Splice>, (usize, Vec<String>)), Problem> {
+    fn cut(&self, path: &[&str]) -> Result<Cut, Problem> {
         let missing = || self.refused_at(self.line(path), "there is nothing to remove");
         let (name, parents) = path.split_last().ok_or_else(missing)?;
         let parent = self.node(parents).ok_or_else(missing)?;
@@ -425,49 +430,18 @@ impl Document {
         line.len() - line.trim_start_matches([' ', '-']).len()
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "it is always part of an error")]
     fn refused(&self, at: usize, words: &str) -> Problem {
         let hint =
             "write it over several lines, or make the change by hand; the file was not changed";
         problem(&self.file, &self.text, code::UNEDITABLE, &(at..at), words.to_owned(), hint)
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "it is always part of an error")]
     fn refused_at(&self, line: usize, words: &str) -> Problem {
         let at: usize = self.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
         self.refused(at, words)
     }
-}
-
-/// The bytes of the first document: between two `---`, or from the beginning to the first one.
-fn first_document(text: &str) -> Range<usize> {
-    let mut start = bom(text);
-    let mut lines = text[start..].split_inclusive('\n').peekable();
-    // Comments and blank lines may precede the marker.
-    let first = text[start..].split_inclusive('\n').find(|line| !is_remark(line));
-    if first.is_some_and(is_marker) {
-        for line in lines.by_ref() {
-            start += line.len();
-            if is_marker(line) {
-                break;
-            }
-        }
-    }
-    let mut end = start;
-    for line in lines {
-        if is_marker(line) || line.trim_end() == "..." {
-            break;
-        }
-        end += line.len();
-    }
-    start..end
-}
-
-fn is_remark(line: &str) -> bool {
-    let line = line.trim();
-    line.is_empty() || line.starts_with('#')
-}
-
-fn is_marker(line: &str) -> bool {
-    line.trim_end() == "---"
 }
 
 fn is_nothing(node: &Node) -> bool {
@@ -478,17 +452,7 @@ fn is_empty_list(node: &Node) -> bool {
     matches!(&node.kind, Kind::List(items) if items.is_empty())
 }
 
-/// The end of the key on the last line of a text, with its colon: a comment may follow it.
-fn key_end(text: &str) -> usize {
-    let line = text.rfind('\n').map_or(0, |newline| newline + 1);
-    let code = text[line..].find(" #").map_or(&text[line..], |at| &text[line..line + at]);
-    line + code.trim_end().len()
-}
-
-fn bom(text: &str) -> usize {
-    text.len() - text.trim_start_matches('\u{feff}').len()
-}
-
+#[expect(clippy::unnecessary_box_returns, reason = "it is always part of an error")]
 fn problem(
     file: &str,
     text: &str,

@@ -71,7 +71,8 @@ pub fn plan(files: &[(String, Timestamp)], keep: Option<&str>, now: Timestamp) -
     let mut acts = Vec::new();
     let mut backups = 0;
     for (at, stamp, name) in all {
-        let is_kept = keep == Some(stamp.as_str());
+        // Of several within a second nobody knows which one it is.
+        let is_kept = keep.is_some_and(|keep| stamp.starts_with(keep));
         if name.starts_with(EMERGENCY) {
             acts.extend((!is_kept).then_some(Act::Archive(name)));
             continue;

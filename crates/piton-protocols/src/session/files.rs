@@ -136,7 +136,10 @@ impl Files for SessionFiles {
             let path = format!("{CHECKPOINTS}/archive/failed-{}.json", failed.stamp);
             edits.push(self.copy(&path, &failed.document));
         }
-        if is_new || saved.is_some() {
+        // A checkpoint that a session went on from is taken away also where it was somebody else's.
+        let is_done_with = active.is_none() && !self.done_with.is_empty();
+        if is_new || saved.is_some() || is_done_with {
+            let is_new = is_new || is_done_with;
             let own = self.saved.values().map(|saved| saved.document.as_str());
             let own = own.filter_map(|text| Some(Checkpoint::read(LATEST, text).ok()?.0.timestamp));
             let done_with = own.chain(self.done_with.iter().cloned()).collect();

@@ -30,9 +30,8 @@ pub fn validate(checkpoint: &Checkpoint, stack_id: &str, board: &Board, now: Tim
         return Verdict::Fails(vec![format!("`{}` is not a time", checkpoint.timestamp)]);
     };
     if now.since(at).0 > AGE_MAX.0 {
-        let hours = now.since(at).0 / (60 * 60 * 1000);
-        let words = format!("the checkpoint of {} is {hours} hours old", checkpoint.timestamp);
-        return Verdict::TooOld(format!("{words}; at most 24 are resumed"));
+        let words = format!("the checkpoint of {} is older than 24 hours", checkpoint.timestamp);
+        return Verdict::TooOld(words);
     }
     let mut why = Vec::new();
     if checkpoint.stack_id != stack_id {

@@ -96,7 +96,7 @@ fn a_checkpoint_that_is_too_old_is_kept_and_reported() {
     foreign(&scene, 24 * 60 * 60 + 60, "T003");
     let before = scene.project.read(LATEST);
     let started = scene.session("start --session a").exits(0);
-    started.says("24 hours old").says("the checkpoint is kept");
+    started.says("older than 24 hours").says("the checkpoint is kept");
     assert_eq!(scene.project.read(LATEST), before);
 }
 

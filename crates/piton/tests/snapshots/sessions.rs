@@ -16,7 +16,7 @@ fn a_session_that_is_interrupted_and_resumes() {
         .piton("session task start T001 --session monday");
     screen.piton("session checkpoint --session monday --tokens 150000/200000");
     screen.piton("session checkpoint --session monday --tokens 182000/200000").piton("status");
-    screen.piton("resume").is("session-interrupted");
+    screen.piton("resume").piton("resume session-").is("session-interrupted");
     screen.piton("session start --session tuesday --tokens 4000").piton("show");
     screen.piton("session task finish T001-1 --session tuesday --tokens 9000");
     screen.piton("session end --session tuesday").piton("status").is("session-resumed");
@@ -30,6 +30,8 @@ fn sessions_that_are_refused() {
     screen.project.write(LATEST, "{ \"timestamp\": \"2020-01-01T00:00:00Z\" }");
     screen.piton("session start --session a");
     screen.project.write(BOARD, "backlog: [\n");
+    screen.piton("session task start T001").piton(&format!("inspect {BOARD}"));
+    screen.project.write(BOARD, "backlog: [{id: T001}]\n");
     screen.piton("session task start T001");
     screen.project.write("recovery-protocol.md", "---\nenabled: false\n---\n");
     screen.piton("session start").piton("session task start T001").is("errors-session");

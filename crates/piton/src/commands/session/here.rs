@@ -145,17 +145,7 @@ impl<'c> Here<'c> {
 
     /// How full the conversation is, as the command line says.
     pub fn usage(&self, which: &Which) -> Result<Option<Usage>> {
-        let Some(text) = &which.tokens else { return Ok(None) };
-        let (used, window) = text.split_once('/').unwrap_or((text, ""));
-        let number = |text: &str| text.trim().replace('_', "").parse::<u64>().ok();
-        let window = if window.is_empty() { Some(self.settings.window()) } else { number(window) };
-        match number(used).zip(window).filter(|(_, window)| *window > 0) {
-            Some((used, window)) => Ok(Some(Usage { used, window })),
-            None => {
-                Err(CommandError::usage("usage", format!("`{text}` is not a number of tokens"))
-                    .hint("write it like `150000/200000`"))
-            }
-        }
+        usage(&self.settings, which)
     }
 
     /// The names in the folder of checkpoints.
@@ -186,6 +176,19 @@ impl<'c> Here<'c> {
             }
         };
         acts.iter().filter(|act| carry_out(act).is_ok()).count()
+    }
+}
+
+/// The same before the bank is looked for.
+pub fn usage(settings: &Settings, which: &Which) -> Result<Option<Usage>> {
+    let Some(text) = &which.tokens else { return Ok(None) };
+    let (used, window) = text.split_once('/').unwrap_or((text, ""));
+    let number = |text: &str| text.trim().replace('_', "").parse::<u64>().ok();
+    let window = if window.is_empty() { Some(settings.window()) } else { number(window) };
+    match number(used).zip(window).filter(|(_, window)| *window > 0) {
+        Some((used, window)) => Ok(Some(Usage { used, window })),
+        None => Err(CommandError::usage("usage", format!("`{text}` is not a number of tokens"))
+            .hint("write it like `150000/200000`")),
     }
 }
 

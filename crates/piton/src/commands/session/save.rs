@@ -7,6 +7,7 @@ use piton_protocols::session::board::Board;
 use piton_protocols::session::change::{Change, Pending, Raw};
 use piton_protocols::session::cleanup;
 use piton_protocols::session::create::{Moment, create};
+use piton_protocols::session::settings::Settings;
 use piton_protocols::session::tokens::{self, Usage};
 use piton_protocols::session::{decompose, words};
 use piton_protocols::time;
@@ -37,9 +38,13 @@ pub struct Asked {
 
 /// Records a checkpoint as the command line asks for it.
 pub fn run(context: &Context, args: &SaveArgs) -> Result<Saved> {
-    let here = Here::find(context)?;
-    let usage = here.usage(&args.which)?;
     let reason = args.trigger.map(reason_of);
+    // A hook asks this between any two operations: the answer is mostly no, and needs no file.
+    let usage = here::usage(&Settings::of(&context.settings), &args.which)?;
+    if reason.is_none() && usage.is_some_and(|usage| usage.trigger().is_none()) {
+        return Ok(Saved::not(Unsaved::NotDue));
+    }
+    let here = Here::find(context)?;
     // Without tokens and without a trigger somebody simply asks for one.
     let reason = reason.or(if usage.is_none() { Some(Reason::Manual) } else { None });
     let (parts, message) = (args.parts.clone(), args.message.clone());
