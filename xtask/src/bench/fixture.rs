@@ -161,6 +161,7 @@ impl Driven {
             command: None,
             retries_max: None,
             drifted: Vec::new(),
+            outside: Vec::new(),
         }))
     }
 
