@@ -19,6 +19,7 @@ mod agents;
 mod begin;
 mod clock;
 mod dispatch;
+mod drift;
 mod exits;
 mod files;
 mod inbox;
@@ -176,15 +177,17 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    /// Git took its time: what is recorded next happened now. All events of one commit have one time.
+    fn acted(&mut self) {
+        if self.run.events.is_empty() {
+            self.clock.at = self.clock.at.max(self.world.now());
+        }
+    }
+
     /// Applies an event and puts it into the next commit.
     fn record(&mut self, event: Event) -> Result<()> {
         if let Event::StepRetried(asked) = &event {
             self.tallies.begun.remove(&asked.step);
-        }
-        if self.run.events.is_empty() {
-            // What is recorded happened now, however long the act before it took. All events of one
-            // commit have one time.
-            self.clock.at = self.clock.at.max(self.world.now());
         }
         let applied = apply(&mut self.state, self.clock.at, &event);
         applied.map_err(|source| self.run.illegal(source))?;

@@ -122,6 +122,7 @@ impl Driver<'_> {
                     self.files.fresh.insert(String::new(), snapshot.clone());
                 }
                 let isolated = !begun.isolation.is_in_place();
+                self.acted();
                 self.outdate_validation(path, &begun)?;
                 self.record(Event::LaneBegun(begun))?;
                 // The point before anything is created must be durable before it is.
@@ -142,6 +143,7 @@ impl Driver<'_> {
                 if let Some(snapshot) = &ready.snapshot {
                     self.files.fresh.insert(ready.dir.clone(), snapshot.clone());
                 }
+                self.acted();
                 self.record(Event::LaneReady(ready))
             }
         }
@@ -171,6 +173,7 @@ impl Driver<'_> {
                 let untested = decide::must_test(lane, &work, &tree);
                 let reason = format!("it was rebased onto {}", short(&onto));
                 let event = LaneRebased { lane: path.clone(), onto, commit, tree };
+                self.acted();
                 self.record(Event::LaneRebased(event))?;
                 if untested { self.run_tests_again(path, &reason) } else { Ok(()) }
             }
@@ -205,6 +208,7 @@ impl Driver<'_> {
             if let Some(refusal) = self.workspaces()?.may_merge(&intent)? {
                 return self.block(path, Stage::PrePr, refusal);
             }
+            self.acted();
             self.record(Event::MergeIntended(intent.clone()))?;
         }
         self.commit()?;
@@ -248,6 +252,7 @@ impl Driver<'_> {
         note: &str,
     ) -> Result<()> {
         let (lane, note) = (path.clone(), note.to_owned());
+        self.acted();
         self.record(Event::LaneMerged(LaneMerged { lane, by, from, to, note }))?;
         // A lane that had nothing to merge needs no pull request.
         let steps = self.state.lane(path).into_iter().flat_map(|l| &l.steps);
@@ -281,6 +286,7 @@ impl Driver<'_> {
             let why = why.unwrap_or_else(|| format!("until {} contains it", work.base_branch));
             self.warn(format!("{path}: branch {} stays {why}", work.branch));
         }
+        self.acted();
         self.record(Event::LaneRemoved(record))
     }
 }

@@ -27,8 +27,6 @@ use crate::world::{Attempt, Cause, Ended};
 const NOTE_CHARS_MAX: usize = 2000;
 /// Most files that are named which a step changed and may not.
 const CHANGED_NAMED_MAX: usize = 5;
-/// Most files outside of a step's scope that are recorded: enough to see where it went.
-const DRIFTED_KEPT_MAX: usize = 20;
 
 /// Why an attempt ended that this driver did not end: by word of an earlier driver, or with its keeper,
 /// as when a machine shuts down.
@@ -166,41 +164,6 @@ impl Driver<'_> {
             let error = format!("it may not change these files, and did: {names}");
             self.failed(step, ended, Class::Scope, &error)
         }))
-    }
-
-    /// The files outside of its scope that an attempt changed: those that call for a replan, and those
-    /// that are only reported.
-    fn drifted(&mut self, attempt: &Attempt) -> Result<(Vec<String>, Vec<String>)> {
-        let Some(step) = self.planned(&attempt.step).cloned() else {
-            return Ok(Default::default());
-        };
-        let rules = self.plan.replan_rules();
-        let (minds, asks) =
-            (replan::minds_drift(&self.plan, &self.state, &attempt.step), rules.scope_drift);
-        // Where a person has agreed to the drift, it is no news.
-        if step.scope.is_none() || (asks && !minds) {
-            return Ok(Default::default());
-        }
-        let mut changed = self.changed_beyond(step.scope.as_ref(), &step, attempt)?;
-        changed.truncate(DRIFTED_KEPT_MAX);
-        let changed: Vec<String> = changed.iter().map(|path| self.redact(path)).collect();
-        Ok(if minds { (changed, Vec::new()) } else { (Vec::new(), changed) })
-    }
-
-    /// The files that an attempt changed besides these and its artifacts.
-    fn changed_beyond(
-        &mut self,
-        allowed: Option<&Vec<String>>,
-        step: &Step,
-        attempt: &Attempt,
-    ) -> Result<Vec<String>> {
-        let Some(allowed) = allowed else { return Ok(Vec::new()) };
-        let may: Vec<String> = allowed.iter().chain(&step.artifacts).cloned().collect();
-        let found = self.state.step(&attempt.step).and_then(|s| s.scope_from.clone());
-        let left = self.snapshot(&attempt.step.lane(), &format!("after {attempt}"));
-        // What can't be checkpointed is reported when the outcome is recorded.
-        let (Some(found), Ok(Some(left))) = (found, left) else { return Ok(Vec::new()) };
-        self.workspaces()?.changed(&found, &left.commit, &may)
     }
 
     /// Why nothing that an attempt said is copied: this driver does not know a secret that it can have

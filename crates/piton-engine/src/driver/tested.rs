@@ -48,6 +48,7 @@ impl Driver<'_> {
             Commit::Done { commit, tree, changed } => {
                 let (lane, tests) = (path.clone(), lane.tests());
                 let event = LaneCommitted { lane, commit, tree, changed, tests };
+                self.acted();
                 self.record(Event::LaneCommitted(event))
             }
             Commit::Unresolved(files) => self.reopen_unresolved(path, &files),

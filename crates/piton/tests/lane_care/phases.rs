@@ -15,7 +15,7 @@ fn last_line(output: &Output) -> &str {
 /// Lost: whoever runs phase after phase could not tell whether the next one may begin.
 #[test]
 fn a_complete_phase_names_the_next_and_any_other_says_why_not() {
-    let scene = Scene::of(&[lane("SL-1")]);
+    let scene = Scene::with(&document("", &[lane("SL-1")], &validation("true")), "");
     let project = &scene.project;
     project.write("plans/phase-2.md", &document("", &[lane("SL-2")], "").replace("# P1", "# P2"));
     project.commit();

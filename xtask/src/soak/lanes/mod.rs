@@ -4,6 +4,7 @@
 //! one line of commits, and nothing else is left. [`mod@drivers`] does the same with several drivers
 //! instead of dead ones, [`restart`] restarts the machine and has a person at it.
 
+mod contract;
 mod drivers;
 mod person;
 mod project;
@@ -72,6 +73,7 @@ fn kill_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), B
             1 => kill_pass(round, scratch, &mut driver, true)?,
             _ => drop(driver.kill()?),
         }
+        contract::holds(scratch)?;
         if round.rng.one_in(COMMIT_ONE_IN) {
             user_commits(round, scratch)?;
         }

@@ -19,7 +19,7 @@ const LANES: [&str; 4] = ["A", "B", "C", "D"];
 /// The phase document.
 const DOCUMENT: &str = "phase.md";
 /// Where the checkpoints of lanes are.
-const CHECKPOINTS: &str = "repo/.claude/ai-dev-kit/run-logs/checkpoints.json";
+pub(super) const CHECKPOINTS: &str = "repo/.claude/ai-dev-kit/run-logs/checkpoints.json";
 
 /// Who helps a lane that failed, and where its project lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn files(outside: &Path, retries: u32) -> Vec<(&'static str, String)> {
              | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
              |---|---|---|---|---|---|\n\
              | {lane}1 | impl | - | - | - | `sh {outside}/check.sh {lane}` |\n\
-             | {lane}2 | verify | {lane}1 | - | - | `sh {outside}/check.sh {lane}` |\n"
+             | {lane}2 | impl | {lane}1 | - | - | `sh {outside}/check.sh {lane}` |\n"
         );
     }
     let shared = LANES.map(|lane| format!("{lane} todo\n\n\n\n")).concat();
