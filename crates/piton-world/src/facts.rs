@@ -131,13 +131,11 @@ impl Said {
             "tokens" => self.tokens(value),
             "complexity" => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                match text.parse() {
-                    Ok(found) => self.reported.complexity = Some(found),
-                    Err(()) => {
-                        let what = quoted(value);
-                        self.problem(format!("PITON_OUTPUT: {what} is not a complexity"));
-                    }
-                }
+                let Ok(found) = text.parse() else {
+                    let what = quoted(value);
+                    return self.problem(format!("PITON_OUTPUT: {what} is not a complexity"));
+                };
+                self.reported.complexity = Some(found);
             }
             "cost_usd" | "money" => {
                 let dollars = value.as_f64().or_else(|| value.as_str()?.parse().ok());

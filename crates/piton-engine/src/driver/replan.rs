@@ -5,6 +5,7 @@
 //! recorded, so that nobody finds another plan than the one on record while nothing is at work.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use piton_core::complexity::Complexity;
 use piton_core::decide::{Replan, retries_max, worker};
@@ -46,7 +47,7 @@ impl Driver<'_> {
             && let Some(limit) =
                 replan::too_complex(&self.plan, &self.state, &attempt.step, (found, *next))
         {
-            error.push_str(&format!("; it reports a complexity of {found}, above {limit}"));
+            let _ = write!(error, "; it reports a complexity of {found}, above {limit}");
             (*next, *budget) = (Next::Replan { trigger: Trigger::Complexity }, None);
         }
         outcome
