@@ -285,7 +285,9 @@ impl<'a> FullRun<'a> {
         let cost = view.session.map(crate::session::cost).unwrap_or_default();
         if !cost.is_empty() {
             out.push_str("the last recovery took\n");
-            cost.iter().for_each(|part| out.push_str(&format!("  {part}\n")));
+            for part in &cost {
+                let _ = writeln!(out, "  {part}");
+            }
         }
         out.push_str("budgets used\n");
         let unused = |budget: &&Budget| matches!(&*budget.used, "0" | "$0.00");

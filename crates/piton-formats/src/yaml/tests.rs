@@ -196,7 +196,7 @@ fn boards() -> impl Strategy<Value = String> {
                 text.push_str(if tasks.is_empty() { ": []\n" } else { ":\n" });
                 for (title, has_remark, has_gap) in tasks {
                     number += 1;
-                    text.push_str(&format!("  - id: \"T{number:03}\"\n    title: {title}\n"));
+                    text += &format!("  - id: \"T{number:03}\"\n    title: {title}\n");
                     text.push_str(if has_remark { "    # a remark\n" } else { "" });
                     text.push_str(if has_gap { "\n" } else { "" });
                 }

@@ -57,7 +57,8 @@ pub fn brief(parts: Parts<'_>) -> String {
     let deferred: Vec<String> =
         DEFERRED.iter().map(|(name, when)| format!("- {name}: {when}")).collect();
     sections.push(format!("## Load later\n\n{}", deferred.join("\n")));
-    fitted(sections.into_iter().filter(|section| !section.is_empty()).collect(), count)
+    sections.retain(|section| !section.is_empty());
+    fitted(&sections, count)
 }
 
 fn or_none(text: &str) -> &str {
@@ -111,7 +112,7 @@ fn cut<'t>(text: &'t str, tokens: u64, count: &Count<'_>) -> &'t str {
 }
 
 /// The sections joined; if they are too long, the end is cut.
-fn fitted(sections: Vec<String>, count: &Count<'_>) -> String {
+fn fitted(sections: &[String], count: &Count<'_>) -> String {
     let mut text = sections.join("\n\n");
     text.push('\n');
     if count(&text) <= TOKENS_MAX {

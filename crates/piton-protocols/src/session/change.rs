@@ -88,28 +88,28 @@ impl Change {
     }
 
     /// Makes the change in a document of the bank; nothing if its effect is there already.
-    pub fn apply(&self, document: Document, is_board: bool) -> Result<Document, Problem> {
+    pub fn apply(&self, document: &Document, is_board: bool) -> Result<Document, Problem> {
         match (self.operation, is_board) {
             (Operation::Move, true) => self.move_task(document),
             (Operation::Decompose, true) => self.split_task(document),
             (Operation::Add, true) => self.add_task(document),
             (Operation::Delete, true) if self.task.is_some() && self.is_whole_task() => {
-                let mut document = document;
+                let mut document = document.clone();
                 // One that is gone already is as it should be.
-                if let Some(path) = self.place(&document)? {
-                    document.remove(&[&path[0], &path[1]])?;
+                if let Some([column, index]) = self.place(&document)? {
+                    document.remove(&[&column, &index])?;
                 }
                 Ok(document)
             }
             (Operation::Update, true) if self.task.is_some() => self.update_task(document),
             (Operation::Update, _) => {
-                let mut document = document;
+                let mut document = document.clone();
                 set_deep(&mut document, &steps(&self.field), self.value.clone())?;
                 Ok(document)
             }
-            (Operation::Add, false) => self.add_value(document),
+            (Operation::Add, false) => self.add_value(document.clone()),
             (Operation::Delete, _) => {
-                let mut document = document;
+                let mut document = document.clone();
                 let path = steps(&self.field);
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
                 if document.get(&path).is_some() {
@@ -117,7 +117,7 @@ impl Change {
                 }
                 Ok(document)
             }
-            (Operation::Move | Operation::Decompose, false) => Ok(document),
+            (Operation::Move | Operation::Decompose, false) => Ok(document.clone()),
         }
     }
 
@@ -129,8 +129,8 @@ impl Change {
         Ok(task.map(|task| [task.column.as_str().to_owned(), task.index.to_string()]))
     }
 
-    fn move_task(&self, document: Document) -> Result<Document, Problem> {
-        let board = board_of(&document)?;
+    fn move_task(&self, document: &Document) -> Result<Document, Problem> {
+        let board = board_of(document)?;
         let id = self.task.as_deref().unwrap_or_default();
         let (Some(task), Some(to)) = (board.task(id), self.to) else {
             return missing(&board.document, id);
@@ -148,8 +148,8 @@ impl Change {
         Ok(document)
     }
 
-    fn split_task(&self, document: Document) -> Result<Document, Problem> {
-        let board = board_of(&document)?;
+    fn split_task(&self, document: &Document) -> Result<Document, Problem> {
+        let board = board_of(document)?;
         let id = self.task.as_deref().unwrap_or_default();
         let Some(task) = board.task(id) else { return missing(&board.document, id) };
         let (column, index) = (task.column, task.index.to_string());
@@ -172,8 +172,8 @@ impl Change {
         Ok(document)
     }
 
-    fn add_task(&self, document: Document) -> Result<Document, Problem> {
-        let board = board_of(&document)?;
+    fn add_task(&self, document: &Document) -> Result<Document, Problem> {
+        let board = board_of(document)?;
         let field = steps(&self.field);
         let column = field.first().and_then(|name| Column::named(name));
         let id = self.value.get("id").and_then(Value::as_str).or(self.task.as_deref());
@@ -202,7 +202,7 @@ impl Change {
     }
 
     /// Sets a value of the task, wherever it is by now.
-    fn update_task(&self, document: Document) -> Result<Document, Problem> {
+    fn update_task(&self, document: &Document) -> Result<Document, Problem> {
         let field = steps(&self.field);
         let names: Vec<&str> = field.iter().map(String::as_str).collect();
         let own = match names.as_slice() {
@@ -214,8 +214,8 @@ impl Change {
             rest => rest,
         };
         let id = self.task.as_deref().unwrap_or_default();
-        let Some(place) = self.place(&document)? else { return missing(&document, id) };
-        let mut document = document;
+        let Some(place) = self.place(document)? else { return missing(document, id) };
+        let mut document = document.clone();
         let path: Vec<String> =
             place.into_iter().chain(own.iter().map(|name| (*name).to_owned())).collect();
         if !own.is_empty() {

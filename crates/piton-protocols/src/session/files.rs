@@ -393,7 +393,7 @@ impl Changing {
                 Step::Changes(changes) => {
                     for change in changes.iter().filter_map(|change| Change::read(change).ok()) {
                         let is_board = self.kind == FileKind::Board;
-                        document = match change.apply(document.clone(), is_board) {
+                        document = match change.apply(&document, is_board) {
                             // A task that a person removed since needs no change.
                             Err(problem) if problem.code == code::UNKNOWN_ID => document,
                             changed => changed.map_err(words)?,

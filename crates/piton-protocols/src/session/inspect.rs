@@ -1,13 +1,14 @@
 //! The files of the session protocol for `piton inspect`.
 
 use piton_formats::Diagnostic;
-use piton_formats::yaml::{Document, Problem};
+use piton_formats::yaml::Document;
 use serde_json::{Value, json};
 
 use super::bank::{objective, stack_id};
 use super::board::{Board, Column};
 use super::change::Pending;
 use super::checkpoint::Checkpoint;
+use super::cleanup::stamp_of;
 use super::config::Config;
 use crate::format::{Claim, Format, Reading, Source};
 
@@ -50,9 +51,7 @@ fn claim_checkpoint(source: &Source<'_>) -> Claim {
         return Claim::Content;
     }
     let name = source.name();
-    let is_named = name == "latest.json"
-        || (name.ends_with(".json")
-            && (name.starts_with("checkpoint-") || name.starts_with("emergency-")));
+    let is_named = name == "latest.json" || stamp_of(&name).is_some();
     if is_named && is_json_or_empty(source) { Claim::Name } else { Claim::No }
 }
 
@@ -95,14 +94,14 @@ fn claim_context(source: &Source<'_>) -> Claim {
     if source.name() == "activecontext.md" { Claim::Name } else { Claim::No }
 }
 
-fn refused(problem: Problem) -> Reading {
-    Reading { problems: vec![*problem], data: Value::Null, summary: Vec::new() }
+fn refused(problem: &Diagnostic) -> Reading {
+    Reading { problems: vec![problem.clone()], data: Value::Null, summary: Vec::new() }
 }
 
 fn read_checkpoint(source: &Source<'_>) -> Reading {
     let (found, problems) = match Checkpoint::read(source.file, source.text) {
         Ok(read) => read,
-        Err(problem) => return refused(problem),
+        Err(problem) => return refused(&problem),
     };
     let summary = if found.is_active() {
         vec![
@@ -119,7 +118,7 @@ fn read_checkpoint(source: &Source<'_>) -> Reading {
 fn read_delta(source: &Source<'_>) -> Reading {
     let (found, problems) = match Pending::read(source.file, source.text) {
         Ok(read) => read,
-        Err(problem) => return refused(problem),
+        Err(problem) => return refused(&problem),
     };
     let (changes, threshold) = (found.changes.len(), found.threshold);
     let data = json!({ "changes": changes, "flush_threshold": threshold });
@@ -130,7 +129,7 @@ fn read_delta(source: &Source<'_>) -> Reading {
 fn read_board(source: &Source<'_>) -> Reading {
     let (board, problems) = match Board::read(source.file, source.text) {
         Ok(read) => read,
-        Err(problem) => return refused(problem),
+        Err(problem) => return refused(&problem),
     };
     let data = json!({
         "backlog": board.ids(Column::Backlog),
@@ -153,7 +152,7 @@ fn read_config(source: &Source<'_>) -> Reading {
                 let summary = vec![format!("session protocol {}, {state}", config.version)];
                 Reading { problems, data: config.to_json(), summary }
             }
-            Err(problem) => refused(problem),
+            Err(problem) => refused(&problem),
         };
     }
     let read = |document: &Document| {
@@ -181,7 +180,7 @@ fn read_document(source: &Source<'_>, read: impl Fn(&Document) -> (Value, String
             let problems: Vec<Diagnostic> = Vec::new();
             Reading { problems, data, summary: vec![summary] }
         }
-        Err(problem) => refused(problem),
+        Err(problem) => refused(&problem),
     }
 }
 

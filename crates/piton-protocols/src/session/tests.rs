@@ -163,7 +163,7 @@ fn the_example_of_the_protocol_reads_as_it_says() {
         "progress.md",
         "---\nmetrics:\n  currentSprint:\n    completed: 3 # all\n---\n",
     );
-    let progress = changes[1].apply(progress.expect("front matter"), false).expect("applied");
+    let progress = changes[1].apply(&progress.expect("front matter"), false).expect("applied");
     assert!(progress.text().contains("    completed: 4 # all\n"));
 }
 
@@ -232,12 +232,12 @@ fn a_long_task_is_split_by_its_criteria_or_as_the_agent_says() {
     let split = decompose::split(&task, &many, "now").expect("parts");
     assert_eq!(split["newValue"].as_array().map(Vec::len), Some(8));
     let change = Change::read(&split).expect("a change");
-    let document = change.apply(board.document.clone(), true).expect("split");
+    let document = change.apply(&board.document, true).expect("split");
     let after = super::tests::board(document.text());
     assert_eq!(after.current().map(|task| task.id.as_str()), Some("T005-1"));
-    assert!(after.task("T005").is_some_and(|task| task.is_split()));
+    assert!(after.task("T005").is_some_and(super::board::Task::is_split));
     assert_eq!(after.active_sprint(), Some("sprint-2"));
-    let again = change.apply(document.clone(), true).expect("again");
+    let again = change.apply(&document, true).expect("again");
     assert_eq!(again.text(), document.text(), "a change that is there does nothing");
     let with = |id: &str, minutes, criteria: &[&str]| {
         let criteria = criteria.iter().map(|c| (*c).to_owned()).collect();
@@ -275,15 +275,15 @@ fn each_operation_does_its_change_once_and_keeps_the_rest() {
     ];
     for (change, shows) in changes {
         let change = Change::read(&change).expect("a change");
-        let once = change.apply(board(BOARD).document, true).expect("applied");
+        let once = change.apply(&board(BOARD).document, true).expect("applied");
         assert!(once.text().contains(shows) && once.text() != BOARD, "{}", once.text());
         assert!(once.text().contains("# soon"), "{}", once.text());
-        let twice = change.apply(once.clone(), true);
+        let twice = change.apply(&once, true);
         assert_eq!(twice.expect("again").text(), once.text());
     }
     let gone =
         Change::read(&moved("T999", Column::Backlog, Column::Done, "now")).expect("a change");
-    assert!(gone.apply(board(BOARD).document, true).is_err());
+    assert!(gone.apply(&board(BOARD).document, true).is_err());
 }
 
 #[test]
@@ -374,8 +374,8 @@ proptest! {
         let mut document = board(BOARD).document;
         for index in order {
             let change = Change::read(&all[index]).expect("a change");
-            document = change.apply(document, true).expect("applied");
-            let again = change.apply(document.clone(), true).expect("again");
+            document = change.apply(&document, true).expect("applied");
+            let again = change.apply(&document, true).expect("again");
             prop_assert_eq!(again.text(), document.text());
         }
         prop_assert_eq!(board(document.text()).tasks.len(), 4);

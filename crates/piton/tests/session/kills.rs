@@ -81,9 +81,9 @@ fn sessions_at_the_same_time_do_not_mix() {
         scene.project.spawn(&["session", "task", "start", &task, "--session", &session])
     };
     let commands: Vec<_> = (0..3).map(start).collect();
-    commands.into_iter().for_each(|command| {
+    for command in commands {
         command.wait().exits(0);
-    });
+    }
     let board = scene.board();
     assert_eq!(board["in_progress"].as_array().map(Vec::len), Some(3), "{board}");
     assert_eq!(board["backlog"], json!([]));

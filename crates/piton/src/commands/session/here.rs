@@ -72,7 +72,7 @@ impl<'c> Here<'c> {
     }
 
     /// The same for a command that changes something: alone, and with all files up to date.
-    pub fn alone(mut self) -> Result<Self> {
+    pub fn alone(self) -> Result<Self> {
         let dir = self.notes();
         let failed = |e: io::Error| {
             CommandError::failed("world", format!("{}: {e}", dir.display()))
@@ -81,13 +81,13 @@ impl<'c> Here<'c> {
         fs::create_dir_all(&dir).map_err(failed)?;
         let lock = File::create(dir.join(LOCK)).map_err(failed)?;
         lock.lock().map_err(failed)?;
-        self._lock = Some(lock);
+        let mut here = Self { _lock: Some(lock), ..self };
         if let Ok(run) = fs::read_to_string(dir.join(PENDING)) {
-            let mut store = self.context.write_store()?;
-            self.show(&mut store, &run)?;
+            let mut store = here.context.write_store()?;
+            here.show(&mut store, &run)?;
         }
-        self.read_again();
-        Ok(self)
+        here.read_again();
+        Ok(here)
     }
 
     /// Reads the files again.

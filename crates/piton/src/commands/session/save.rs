@@ -48,7 +48,7 @@ pub fn run(context: &Context, args: &SaveArgs) -> Result<Saved> {
     // Without tokens and without a trigger somebody simply asks for one.
     let reason = reason.or(if usage.is_none() { Some(Reason::Manual) } else { None });
     let (parts, message) = (args.parts.clone(), args.message.clone());
-    checkpoint(here, Asked { session: args.which.session.clone(), reason, usage, parts, message })
+    checkpoint(here, &Asked { session: args.which.session.clone(), reason, usage, parts, message })
 }
 
 fn reason_of(trigger: Trigger) -> Reason {
@@ -62,7 +62,7 @@ fn reason_of(trigger: Trigger) -> Reason {
 }
 
 /// Records a checkpoint, or says why there is nothing to do. What needs no checkpoint opens no ledger.
-pub fn checkpoint(here: Here<'_>, asked: Asked) -> Result<Saved> {
+pub fn checkpoint(here: Here<'_>, asked: &Asked) -> Result<Saved> {
     if !here.config.enabled {
         return Ok(Saved::not(Unsaved::Disabled));
     }
@@ -89,7 +89,7 @@ pub fn checkpoint(here: Here<'_>, asked: Asked) -> Result<Saved> {
     }
     let session = asked.session.clone();
     let mut recording = Recording::of(here, session.as_deref())?;
-    save(&mut recording, reason, &asked)
+    save(&mut recording, reason, asked)
 }
 
 /// Whether a task is in progress, or changes are not written yet.
@@ -124,7 +124,7 @@ pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(B
             continue;
         };
         if here.bank.target("taskBoard").as_ref() == Some(&target) {
-            document = match change.apply(document.clone(), true) {
+            document = match change.apply(&document, true) {
                 Err(problem) if problem.code == code::UNKNOWN_ID => {
                     odd(&problem.message);
                     continue;
