@@ -276,10 +276,9 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             let counts = |r: &&mut StageRecord| {
                 r.stage == Stage::RetryAttempt && r.status != StageStatus::RolledBack
             };
-            if let Some(retry) = work.records.iter_mut().find(counts) {
-                if retry.status != StageStatus::Complete {
-                    (retry.status, retry.at) = (StageStatus::Complete, at);
-                }
+            let open = |r: &&mut StageRecord| counts(r) && r.status != StageStatus::Complete;
+            if let Some(retry) = work.records.iter_mut().find(open) {
+                (retry.status, retry.at) = (StageStatus::Complete, at);
             }
         }
         Outcome::Failed { class, error, next, .. } => {

@@ -99,7 +99,7 @@ fn a_task_is_told_of_its_lane_and_its_document() {
     let scene = bullets();
     scene.run(&[]).exits(0);
     let document = scene.project.root().join(DOCUMENT).display().to_string();
-    assert_eq!(scene.told("document"), [document.clone()]);
+    assert_eq!(scene.told("document").concat(), document);
     let prompt = scene.told("prompt").join("\n");
     for words in [
         "# Task SL-0.impl.1 (impl)",

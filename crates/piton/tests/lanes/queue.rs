@@ -338,6 +338,6 @@ fn commits_of_the_agent_reach_base_one_by_one() {
     scene.run(&[]).exits(0);
     let subjects = scene.subjects("main");
     assert_eq!(subjects[1..3], ["second", "first"]);
-    assert!(subjects[0].starts_with("SL-1"), "{subjects:?}");
+    assert_eq!(subjects[0], "feat(P1-SL-1): Lane SL-1");
     scene.nothing_left();
 }

@@ -95,7 +95,7 @@ impl Builder<'_> {
         let rules = LaneRules {
             isolation: Isolation::Worktree,
             merge: Merge::default(),
-            message: self.message(lane, &task.task),
+            message: Some(self.message(lane, &task.task)),
             task: Some(task),
             ..self.defaults.rules.clone()
         };

@@ -299,7 +299,7 @@ fn task(item: Item, lane: &Lane, sink: &mut Sink<'_>) -> Task {
     let made = format!("{}.{word}.{number}", lane.id);
     let text = item.text.join("\n");
     let mut asked = match kind {
-        TaskKind::Verify if !(text.is_empty() && !item.fenced.is_empty()) => commands::read(&text),
+        TaskKind::Verify if !text.is_empty() || item.fenced.is_empty() => commands::read(&text),
         _ => Asked::default(),
     };
     asked.commands.extend(item.fenced);

@@ -288,16 +288,16 @@ impl Builder<'_> {
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
             tests: if counts == TestsCount::Gate { lane_tests(tasks) } else { Vec::new() },
-            message: self.message(lane, &lane.name),
+            message: Some(self.message(lane, &lane.name)),
             ..self.defaults.rules.clone()
         }
     }
 
     /// The message for the work of a lane: that of the settings, or `feat(P1-SL-1): Name`.
-    pub(super) fn message(&self, lane: &Lane, what: &str) -> Option<String> {
+    pub(super) fn message(&self, lane: &Lane, what: &str) -> String {
         let what = if what.is_empty() { &self.phase.title } else { what };
         let usual = || escape(&format!("feat({}-{}): {what}", self.phase.id, lane.id));
-        Some(self.defaults.rules.message.clone().unwrap_or_else(usual))
+        self.defaults.rules.message.clone().unwrap_or_else(usual)
     }
 
     /// Tells whether another lane closes a gate.
