@@ -113,9 +113,9 @@ pub struct RunState {
     /// Agents whose accounts are at a limit, and until when.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limited: BTreeMap<String, Timestamp>,
-    /// Budgets that a person was warned of, each with its place.
+    /// Budgets that a person was warned of, each with its place and its limit then.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub warned: BTreeSet<(String, String)>,
+    pub warned: BTreeSet<(String, String, u64)>,
     /// The session that it is of, if it has no plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<SessionState>>,

@@ -60,10 +60,10 @@ mod tests {
     /// Lost: a parked night does not go on after a reboot, or begins in another folder.
     #[test]
     fn a_run_is_continued_where_it_was_begun() {
-        let boot = AtBoot::new("r-1", Path::new("/home/a b/50%"), Path::new("/opt/piton"));
-        assert!(boot.unit.contains("WorkingDirectory=/home/a b/50%%\n"), "{}", boot.unit);
+        let boot = AtBoot::new("r-1", Path::new("/srv/a b/50%"), Path::new("/opt/piton"));
+        assert!(boot.unit.contains("WorkingDirectory=/srv/a b/50%%\n"), "{}", boot.unit);
         assert!(boot.unit.contains("ExecStart=\"/opt/piton\" resume r-1\n"), "{}", boot.unit);
-        assert_eq!(boot.cron, "@reboot cd '/home/a b/50\\%' && /opt/piton resume r-1");
+        assert_eq!(boot.cron, "@reboot cd '/srv/a b/50\\%' && /opt/piton resume r-1");
         assert!(boot.text().contains("piton-r-1.service"));
     }
 }

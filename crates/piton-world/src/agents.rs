@@ -7,6 +7,7 @@
 mod call;
 mod lock;
 mod tail;
+mod world;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,6 +12,7 @@ pub mod plans;
 pub mod read;
 mod refusals;
 pub mod remarks;
+mod run_files;
 pub mod run_lock;
 mod scratch;
 mod signals;
@@ -49,14 +50,13 @@ use piton_protocols::protocol::Starting;
 use piton_workspace::{Project, history};
 
 pub use inherited::Inherited;
+pub use run_files::{lane_logs, last_line, prompt_file};
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
 
 /// Lines at the end of the output that are read for an answer: the last ones may be blank.
 const ANSWER_LINES: usize = 20;
 
-/// Lines at the end of standard error that tell how an agent went.
-const ERROR_LINES: usize = 20;
 /// So many times more lines are read where most are for programs: an agent writes few others.
 const STREAM_FACTOR: usize = 5;
 
@@ -183,33 +183,6 @@ pub fn kept(plan: &Plan) -> Vec<String> {
     plan.steps().flat_map(|(_, step)| step.keep.iter().cloned()).collect()
 }
 
-/// Where the prompt of an attempt is kept as it was sent, without secrets.
-pub fn prompt_file(run_dir: &Path, attempt: &Attempt) -> PathBuf {
-    let StepPath { phase, lane, step } = &attempt.step;
-    // No id has a tilde.
-    run_dir.join("prompts").join(format!("{phase}~{lane}~{step}-{}.md", attempt.number))
-}
-
-/// The two log files of a lane.
-pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
-    let base = run_dir.join("logs").join(&step.phase);
-    (base.join(format!("{}.out", step.lane)), base.join(format!("{}.err", step.lane)))
-}
-
-/// The last line a running step wrote, whose output begins at these places; without secrets.
-pub fn last_line(
-    run_dir: &Path,
-    step: &StepPath,
-    (out, err): (u64, u64),
-    redactor: &Redactor,
-) -> Option<String> {
-    let (stdout, stderr) = lane_logs(run_dir, step);
-    let log = AttemptLog::of_running(&stdout, &stderr, out, err);
-    let line = tail::last_lines(&log, Selection::Both, 1, redactor).ok()?.pop()?;
-    // It is shown alone, without its indentation.
-    Some(line.trim_start().to_owned())
-}
-
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::world(error)
 }
@@ -251,17 +224,6 @@ impl RealWorld {
 }
 
 impl RealWorld {
-    /// Does something with the agents, which have to know where they are.
-    fn with_agents<T>(
-        &mut self,
-        act: impl FnOnce(&mut agents::Agents, &agents::Around<'_>) -> T,
-    ) -> T {
-        let inherited = &self.inherited;
-        let variable = |name: &str| inherited.variable(name).map(PathBuf::from);
-        let around = agents::Around { run_dir: &self.run_dir, variable: &variable };
-        act(&mut self.agents, &around)
-    }
-
     /// Asks the protocol of the run about an attempt.
     fn ask<T: Default>(
         &self,
@@ -430,28 +392,11 @@ impl World for RealWorld {
     }
 
     fn judged(&mut self, ended: &Ended) -> Option<Judged> {
-        if self.agents.is_empty() {
-            return None;
-        }
-        let log = self.log_of(ended);
-        // What the program says is redacted where it is recorded.
-        let errors = tail::last_lines(&log, Selection::Stderr, ERROR_LINES, &Redactor::default());
-        let folder = self.keeper.folder_of(&ended.attempt);
-        let is_asked = folder.is_some_and(|folder| agents::stop_file(&folder).exists());
-        let signs = (errors.unwrap_or_default(), is_asked);
-        let clock = (now(), self.utc_offset_secs());
-        self.with_agents(|agents, around| agents.judge(ended, (&signs.0, signs.1), clock, around))
+        self.judge_agent(ended)
     }
 
     fn stop_agent(&mut self, attempt: &Attempt) -> Result<()> {
-        let Some(folder) = self.keeper.folder_of(attempt) else { return Ok(()) };
-        let file = agents::stop_file(&folder);
-        if file.exists() {
-            return Ok(());
-        }
-        std::fs::write(file, "").map_err(failed)?;
-        self.agents.interrupt(attempt);
-        Ok(())
+        self.ask_to_stop(attempt)
     }
 
     fn end(&mut self, attempt: &Attempt) -> Result<()> {
@@ -460,14 +405,7 @@ impl World for RealWorld {
     }
 
     fn start(&mut self, mut orders: Vec<Order>) -> Result<()> {
-        orders.retain(|order| {
-            let begun = self.with_agents(|agents, around| agents.begin(order, around));
-            let Err(error) = begun else { return true };
-            let (attempt, error) = (order.attempt.clone(), error.to_string());
-            let refused = Happening::NotStarted { attempt, error, no_such_program: false };
-            self.refused.push(refused);
-            false
-        });
+        orders.retain(|order| self.begin_agent(order));
         if orders.is_empty() {
             return Ok(());
         }
@@ -559,12 +497,7 @@ impl World for RealWorld {
         }
         happened.append(&mut self.refused);
         let received = self.keeper.receive(&self.running)?;
-        if !self.agents.is_empty() {
-            let running = Running::clone(&self.running);
-            let heard = self.with_agents(|agents, around| agents.listen(&running, around));
-            heard.1.iter().for_each(|attempt| self.keeper.interrupt(attempt));
-            happened.extend(heard.0);
-        }
+        happened.extend(self.listen_to_agents());
         happened.extend(received);
         if happened.is_empty() {
             // No short step: nobody hands over to anybody.

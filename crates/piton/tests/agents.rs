@@ -1,6 +1,8 @@
 //! Agents with the real program: sessions, limits, budgets and hand-offs, with a scripted program that
 //! speaks like Claude Code, real git and real kills.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't set up its files has failed")]
+
 mod common;
 
 use std::fs;

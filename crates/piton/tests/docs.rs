@@ -119,6 +119,7 @@ fn keys_are_those_of_the_code() {
         ("docs/settings.md", "snapshots", &keys::SNAPSHOTS),
         ("docs/settings.md", "gc", &keys::GC),
         ("docs/settings.md", "secrets", &keys::SECRETS),
+        ("docs/settings.md", "prices", &keys::PRICES),
     ] {
         let rows = section.keys().into_iter().map(|key| key_row(section, key));
         let wanted = table(&["key", "value", "default", "meaning"], rows);
@@ -137,15 +138,13 @@ fn keys_are_those_of_the_code() {
         region(page, &format!("table: keys {name}"), &wanted);
     }
     // Whatever section is added must have a place above.
-    assert_eq!(keys::SECTIONS.len(), 14, "a section has no table in the documentation");
+    assert_eq!(keys::SECTIONS.len(), 15, "a section has no table in the documentation");
 }
 
 /// A key with the default that its explanation ends with.
 fn key_row(section: &Section, key: Key) -> Vec<String> {
     let in_brackets = key.doc.strip_suffix(')').and_then(|doc| doc.rsplit_once(" ("));
-    let required = key.name == "id"
-        || (section.title == keys::AGENT.title && key.name == "command")
-        || (section.title == keys::PLAN.title && key.name == "phase");
+    let required = key.name == "id" || (section.title == keys::PLAN.title && key.name == "phase");
     let (doc, default) = match (in_brackets, key.kind) {
         (Some((doc, default)), _) => (doc, default.to_owned()),
         (None, _) if required => (key.doc, "required".to_owned()),

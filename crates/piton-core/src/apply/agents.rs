@@ -27,7 +27,7 @@ pub(super) fn change(state: &mut RunState, at: Timestamp, event: &Event) -> bool
             state.limited.insert(e.agent.clone(), e.until);
         }
         Event::BudgetWarned(e) => {
-            state.warned.insert((e.budget.clone(), e.place.clone()));
+            state.warned.insert((e.budget.clone(), e.place.clone(), e.limit));
         }
         _ => return false,
     }

@@ -187,9 +187,10 @@ pub(super) fn warnings(
     now: Timestamp,
 ) -> impl Iterator<Item = BudgetWarned> {
     let due = |row: &Row| {
+        // One that is used up is reported as that.
         row.is_over(WARNED_AT)
-            && row.limit > 0
-            && !state.warned.contains(&(row.budget.clone(), row.place.clone()))
+            && !row.is_over(100)
+            && !state.warned.contains(&(row.budget.clone(), row.place.clone(), row.limit))
     };
     let due: Vec<Row> = rows(plan, state, now, WARNED_AT).into_iter().filter(due).collect();
     due.into_iter().map(|Row { budget, place, used, limit }| BudgetWarned {

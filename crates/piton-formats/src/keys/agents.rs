@@ -26,7 +26,7 @@ pub static AGENT: Section = Section::new(
         key(
             "command",
             Kind::Command,
-            "the program: a shell line, or a list of a program and its arguments",
+            "the program: a shell line, or a list of a program and its arguments; of a known program its path alone (its name)",
         ),
         key("model", Kind::Text, "the model (the program's own choice)"),
         key(
