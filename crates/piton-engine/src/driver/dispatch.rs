@@ -30,7 +30,9 @@ impl Dispatch {
         if state.step(&attempt.step).is_some_and(prompt::is_briefed) {
             let brief = world.brief(&self.live, state, &attempt.step, BRIEF_TOKENS_MAX);
             let after = prompt::handed_on(&brief);
-            given.after_prompt = [given.after_prompt, after].join("\n\n").trim_start().to_owned();
+            let parts = [std::mem::take(&mut given.after_prompt), after];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            given.after_prompt = parts.join("\n\n");
         }
         let order = order::order((&self.live, state), step, attempt, given);
         Some(order.map(|order| {

@@ -1,5 +1,7 @@
 //! Reading and editing, on documents as people write them, and properties of all edits.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -196,7 +198,7 @@ fn boards() -> impl Strategy<Value = String> {
                 text.push_str(if tasks.is_empty() { ": []\n" } else { ":\n" });
                 for (title, has_remark, has_gap) in tasks {
                     number += 1;
-                    text += &format!("  - id: \"T{number:03}\"\n    title: {title}\n");
+                    let _ = writeln!(text, "  - id: \"T{number:03}\"\n    title: {title}");
                     text.push_str(if has_remark { "    # a remark\n" } else { "" });
                     text.push_str(if has_gap { "\n" } else { "" });
                 }

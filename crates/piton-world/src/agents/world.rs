@@ -68,7 +68,9 @@ impl RealWorld {
         }
         let running = Running::clone(&self.running);
         let (said, interrupts) = self.with_agents(|agents, around| agents.listen(&running, around));
-        interrupts.iter().for_each(|attempt| self.keeper.interrupt(attempt));
+        for attempt in &interrupts {
+            self.keeper.interrupt(attempt);
+        }
         said
     }
 }
