@@ -259,7 +259,11 @@ impl StepState {
             let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
             if let Some(command) = &failed.command {
                 let exit = failed.exit_code.map(|code| format!(" (exit {code})"));
-                let _ = writeln!(text, "  failed: {command}{}", exit.unwrap_or_default());
+                let exit = exit.unwrap_or_default();
+                // A script is in the plan; its first line tells which one it is.
+                let mut lines = command.trim().lines();
+                let (first, more) = (lines.next().unwrap_or_default(), lines.next().is_some());
+                let _ = writeln!(text, "  failed: {first}{}{exit}", if more { " …" } else { "" });
             }
             for line in &failed.lines {
                 let _ = writeln!(text, "  {line}");

@@ -508,5 +508,5 @@ fn a_plan_names_the_protocol_of_its_runs() {
     assert_eq!(follows("b"), serde_json::json!({"id": "lanes", "version": 1, "reader": "plain"}));
     project.write("plan.toml", &format!("protocol = \"lane\"\n{phase}"));
     let refused = project.piton(&["run", "plan.toml", "--fresh"]).exits(2);
-    refused.says("there is no protocol `lane`").says("lanes, pipeline, workflow, plain");
+    refused.says("there is no protocol `lane`").says("lanes, pipeline, workflow, session, plain");
 }

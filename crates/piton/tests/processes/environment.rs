@@ -49,21 +49,23 @@ fn each_retry_gets_all_failures_before_it() {
         serde_json::from_str(&project.read(&format!("context-{n}.json"))).unwrap()
     };
     assert_eq!(read(1)["attempts"], json!([]));
+    let third = read(3);
     let lines = |n: u32| (2..=6).map(|l| format!("try {n} line {l}")).collect::<Vec<_>>();
+    let command = third["attempts"][0]["command"].as_str().unwrap().to_owned();
+    assert!(command.starts_with("cp ") && command.contains("-ge 3"), "{command}");
     let second = read(2);
     assert_eq!(second["step"], "P/L/s");
     assert_eq!(second["attempts"].as_array().unwrap().len(), 1);
-    let third = read(3);
-    assert_eq!(
-        third["attempts"],
-        json!([
-            {"attempt": 1, "class": "command", "error": "exit code 1", "lines": lines(1)},
-            {"attempt": 2, "class": "command", "error": "exit code 1", "lines": lines(2)},
-        ])
-    );
+    let failed = |n: u32| {
+        json!({"attempt": n, "class": "command", "error": "exit code 1", "lines": lines(n),
+            "command": command, "exit_code": 1})
+    };
+    assert_eq!(third["attempts"], json!([failed(1), failed(2)]));
     let text = third["text"].as_str().unwrap();
-    assert!(text.starts_with("Attempt 1: exit code 1\n  try 1 line 2\n"), "{text}");
-    assert!(text.contains("Attempt 2: exit code 1\n  try 2 line 2\n"), "{text}");
+    let said = "exit code 1\n  failed: cp \"$PITON_FAILURE_CONTEXT\" \
+                context-$PITON_ATTEMPT.json … (exit 1)\n";
+    assert!(text.starts_with(&format!("Attempt 1: {said}  try 1 line 2\n")), "{text}");
+    assert!(text.contains(&format!("Attempt 2: {said}  try 2 line 2\n")), "{text}");
     let keys = project.lines("keys.txt");
     assert_eq!(keys, ["r/P/L/s"; 3], "the key is the same for every attempt");
 }
