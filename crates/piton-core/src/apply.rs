@@ -14,6 +14,7 @@ use crate::status::Status;
 use crate::time::Timestamp;
 
 mod agents;
+mod driven;
 mod gates;
 mod import;
 mod lanes;
@@ -113,7 +114,7 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     }
     check(state, event)?;
     let moved = lanes::moved(state, event)?;
-    account_time(state, at, event);
+    driven::account(state, at, event);
     state.events += 1;
     change(state, at, event);
     if let Some(moved) = moved {
@@ -322,45 +323,6 @@ fn planned_gate<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
     let lane = phase.lanes.iter().find(|l| l.id == lane)?;
     let Some(step) = parts.next() else { return lane.gate.as_ref() };
     lane.steps.iter().find(|s| s.id == step)?.escalation.as_ref()
-}
-
-/// Adds the time since the last event to what the run and its busy phases used, while driven.
-fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
-    state.last_at = state.last_at.max(at);
-    let until = match event {
-        // The driver before fell: it was at work for as long as it showed signs of life.
-        Event::DriverAttached(e) => e.driven_until.map(|until| until.min(at)),
-        Event::DriverLeft(e) => Some(e.driven_until.map_or(at, |until| until.min(at))),
-        event if is_drivers(event) => Some(at),
-        // A person's act may come hours after a driver fell; the next event of a driver counts.
-        _ => return,
-    };
-    let passed = until.map_or(0, |until| until.since(state.counted_at).0);
-    if state.driven && passed > 0 {
-        state.used.driven_ms.0 += passed;
-        for phase in &mut state.phases {
-            if phase.lanes.iter().any(LaneState::is_running) {
-                phase.driven_ms.0 += passed;
-            }
-        }
-    }
-    // Also where the clock was set back: what passes from now on counts.
-    state.counted_at = at;
-}
-
-/// Whether only a driver at work records such an event.
-fn is_drivers(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::DriverLeft(_)
-            | Event::StepStarted(_)
-            | Event::StepFinished(_)
-            | Event::GateAsked(_)
-            | Event::BudgetExhausted(_)
-            | Event::AgentSaid(_)
-            | Event::ReplanBegun(_)
-            | Event::ReplanEnded(_)
-    )
 }
 
 fn change(state: &mut RunState, at: Timestamp, event: &Event) {

@@ -7,6 +7,7 @@
 mod refused;
 mod replans;
 mod reply;
+mod skips;
 mod tried;
 
 use std::collections::BTreeSet;
@@ -14,14 +15,12 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::approval;
-use crate::decide::dependents;
 use crate::event::{
     ChangesWanted, CheckpointRecorded, Event, FileHash, GateDecided, ReplanWanted, Review,
-    RunAborted, RunArchived, StepReset, StepRetried, StepSkipped,
+    RunAborted, RunArchived, StepReset, StepRetried,
 };
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
-use crate::lane::Role;
 use crate::plan::Plan;
 use crate::session_state::{self, SessionAct};
 use crate::state::{Progress, RunState, StepState};
@@ -29,6 +28,7 @@ use crate::status::Status;
 
 pub use refused::Refused;
 pub use reply::Reply;
+pub use skips::skip_warning;
 
 /// A request to a run from outside of its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,7 +160,7 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             events.extend(approval::reopened(gates, by, &format!("{step} runs again"), None));
             Ok(events)
         }
-        Request::Skip { step, satisfy } => skip(state, step, *satisfy, by),
+        Request::Skip { step, satisfy } => skips::skip(state, step, *satisfy, by),
         Request::Abort { .. } if state.is_over() => {
             Err(Refused::Over(Status::Complete.to_string()))
         }
@@ -471,41 +471,4 @@ fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a StepSta
         own || later(step) || (lane != at.lane() && lanes.contains(&lane))
     };
     state.steps().filter(|(p, _)| follows(p)).collect()
-}
-
-fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Vec<Event>, Refused> {
-    let step = state.step(path).ok_or_else(|| Refused::NoStep(path.to_string()))?;
-    // Skipping a step that waits for tasks skips its unfinished tasks.
-    let tasks = task_steps(state, path);
-    let open = tasks.into_iter().filter(|(_, s)| !s.progress.is_over());
-    let mut meant: Vec<(StepPath, &StepState)> = open.collect();
-    if meant.is_empty() {
-        meant.push((path.clone(), step));
-    }
-    let skipped = |(path, step): (StepPath, &StepState)| match step.progress {
-        Progress::Running { .. } => Err(running(state, &path)),
-        Progress::Done => Err(finished(state, &path)),
-        _ => {
-            let by = by.to_owned();
-            Ok(Event::StepSkipped(StepSkipped { step: path, satisfy, by }))
-        }
-    };
-    meant.into_iter().map(skipped).collect()
-}
-
-/// What stays waiting or unmerged when a step is skipped, in words; `None` if nothing does.
-pub fn skip_warning(state: &RunState, path: &StepPath, satisfy: bool) -> Option<String> {
-    let lane = path.lane();
-    let branch = state.lane(&lane).and_then(|l| l.work.as_ref()).map_or("", |w| &w.branch);
-    let mut words = Vec::new();
-    if state.role(path) == Role::Tests && !branch.is_empty() {
-        words.push(format!("the work of {lane} stays on {branch}: only tested work is merged"));
-    }
-    let list = dependents(state, path).join(", ");
-    if !list.is_empty() && satisfy {
-        words.push(format!("{list} will continue as if {path} had finished"));
-    } else if !list.is_empty() {
-        words.push(format!("{list} depend on it and will not run; use `--satisfy` to run them"));
-    }
-    (!words.is_empty()).then(|| words.join("; "))
 }

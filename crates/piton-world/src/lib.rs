@@ -43,8 +43,7 @@ use piton_engine::world::{
 };
 use piton_engine::{Error, Result};
 use piton_formats::template::Given;
-use piton_process::logs::{AttemptLog, Selection};
-use piton_process::protocol::{Dropped, Range};
+use piton_process::logs::Selection;
 use piton_protocols::Protocol;
 use piton_protocols::protocol::Starting;
 use piton_workspace::{Project, history};
@@ -188,23 +187,6 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 impl RealWorld {
-    fn log_of(&self, ended: &Ended) -> AttemptLog {
-        let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
-        let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
-        AttemptLog {
-            stdout,
-            stderr,
-            stdout_range: range(ended.logs.stdout),
-            stderr_range: range(ended.logs.stderr),
-            dropped: Dropped {
-                stdout: ended.logs.stdout_dropped.map(range),
-                stderr: ended.logs.stderr_dropped.map(range),
-            },
-        }
-    }
-}
-
-impl RealWorld {
     /// Waits for hashes that whoever asks can't go on without; a signal ends that.
     fn await_hashes(&mut self, ask: impl Fn(&mut Self) -> Option<Hashing>) -> Result<()> {
         let mut said = None;
@@ -337,7 +319,7 @@ impl World for RealWorld {
     }
 
     fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String> {
-        let log = self.log_of(ended);
+        let log = run_files::log_of(&self.run_dir, ended);
         let is_stream = self.agents.is_known(&ended.attempt);
         let read = if is_stream { lines.saturating_mul(STREAM_FACTOR) } else { lines };
         let mut last = tail::last_lines(&log, Selection::Both, read, redactor).unwrap_or_default();
@@ -350,7 +332,7 @@ impl World for RealWorld {
     }
 
     fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
-        let log = self.log_of(ended);
+        let log = run_files::log_of(&self.run_dir, ended);
         let lines = tail::last_lines(&log, Selection::Stdout, ANSWER_LINES, redactor);
         lines.unwrap_or_default().pop().map(|line| line.trim_start().to_owned())
     }

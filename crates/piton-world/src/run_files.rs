@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use piton_core::StepPath;
 use piton_core::redact::Redactor;
-use piton_engine::world::Attempt;
+use piton_engine::world::{Attempt, Ended};
 use piton_process::logs::{AttemptLog, Selection};
+use piton_process::protocol::{Dropped, Range};
 
 use crate::tail;
 
@@ -20,6 +21,22 @@ pub fn prompt_file(run_dir: &Path, attempt: &Attempt) -> PathBuf {
 pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
     let base = run_dir.join("logs").join(&step.phase);
     (base.join(format!("{}.out", step.lane)), base.join(format!("{}.err", step.lane)))
+}
+
+/// The output of an attempt that has ended.
+pub(crate) fn log_of(run_dir: &Path, ended: &Ended) -> AttemptLog {
+    let (stdout, stderr) = lane_logs(run_dir, &ended.attempt.step);
+    let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
+    AttemptLog {
+        stdout,
+        stderr,
+        stdout_range: range(ended.logs.stdout),
+        stderr_range: range(ended.logs.stderr),
+        dropped: Dropped {
+            stdout: ended.logs.stdout_dropped.map(range),
+            stderr: ended.logs.stderr_dropped.map(range),
+        },
+    }
 }
 
 /// The last line a running step wrote, whose output begins at these places; without secrets.

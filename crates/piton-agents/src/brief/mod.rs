@@ -188,10 +188,8 @@ fn counted(number: usize, thing: &str) -> String {
 /// How many per cent more tokens another tokenizer may need for a brief than `o200k_base`, by the name
 /// of the agent program.
 ///
-/// Codex speaks to models of that family. The tokenizers of Claude are not published; its vendor's
-/// counts for prose and code are up to a third above. Those of Gemini and of others that opencode and
-/// commands use are between the two, and count as the largest, because a brief that is too short costs
-/// little.
+/// Codex speaks to models of that family. Others may count more for the same text; how much was not
+/// measured, and a third is assumed, because a brief that is too short costs little.
 pub fn margin_percent(program: &str) -> usize {
     match program {
         "codex" => 0,

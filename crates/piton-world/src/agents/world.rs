@@ -28,7 +28,7 @@ impl RealWorld {
         if self.agents.is_empty() {
             return None;
         }
-        let log = self.log_of(ended);
+        let log = crate::run_files::log_of(&self.run_dir, ended);
         // What the program says is redacted where it is recorded.
         let errors = tail::last_lines(&log, Selection::Stderr, ERROR_LINES, &Redactor::default());
         let folder = self.keeper.folder_of(&ended.attempt);

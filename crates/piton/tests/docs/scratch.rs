@@ -8,8 +8,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Stands in for the agent that the pages name: its prompt becomes the one file that it should write.
-const AGENT: &str = "#!/bin/sh\ncat > \"$PITON_LANE.md\"\n";
+/// Stands in for the agent that the pages name: its prompt becomes the one file that it should write, and
+/// it says in the stream of Claude Code that it is done.
+const AGENT: &str = r#"#!/bin/sh
+cat > "$PITON_LANE.md"
+echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
+echo '{"type":"result","subtype":"success","session_id":"s","is_error":false,"terminal_reason":"completed","result":"ok"}'
+"#;
 
 /// The repository and what surrounds it.
 pub struct Scratch {

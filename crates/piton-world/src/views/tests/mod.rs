@@ -117,21 +117,22 @@ fn the_log_tells_what_happened_in_the_words_of_the_contract() {
             "SL-1 - lane_start ok",
             "SL-1 - worktree_ready ok",
             "SL-1 work task_start ok",
-            "SL-1 work tests failed",
+            "SL-1 work test_done failed",
             "SL-1 work retry ok",
             "SL-2 work task_start ok",
-            "SL-2 work task_complete ok",
+            "SL-2 work task_done ok",
             "SL-1 work task_start ok",
-            "SL-1 work task_complete ok",
-            "SL-1 - tests ok",
+            "SL-1 work task_done ok",
+            "SL-1 - test_done ok",
             "SL-1 - commit ok",
+            "SL-1 - lane_ready_to_merge ok",
             "SL-1 - rebase ok",
-            "SL-1 - pre_pr ok",
-            "SL-1 - merge ok",
+            "SL-1 - merge_start ok",
+            "SL-1 - merge_done ok",
             "SL-1 - worktree_removed ok",
             "- - lane_start ok",
-            "- work task_start ok",
-            "- work tests failed",
+            "- work test_start ok",
+            "- work cross_lane_validation failed",
         ]
     );
     let failed = &found[5];
@@ -228,6 +229,7 @@ const REPORT: &str = "\
 
 ```text
 Attempt 1: exit code 1
+  failed: make test (exit 1)
   no luck
 ```
 
