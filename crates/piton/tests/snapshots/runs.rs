@@ -26,7 +26,7 @@ fn an_ordinary_run() {
 fn a_brief_of_a_failed_run() {
     let plan = PLAN.replace("echo 41 tests passed", "echo test api::answers ... FAILED; exit 1");
     let mut screen = Screen::with_plan(&plan);
-    screen.quietly("run --run-id nightly");
+    screen.quietly("run --run-id nightly --jobs 1");
     screen.quietly("checkpoint -m \"the page is final\"");
     screen.piton("brief").piton("brief --tokens 200").piton("brief --tokens 5").is("brief");
 }
