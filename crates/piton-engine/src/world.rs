@@ -278,6 +278,10 @@ pub trait World {
     fn judged(&mut self, _ended: &Ended) -> Option<Judged> {
         None
     }
+    /// All that an agent said which was lost with its keeper; nothing if that is not known.
+    fn heard_of_lost(&mut self, _attempt: &Attempt) -> Option<Heard> {
+        None
+    }
     /// Has an agent stop after the operation under way, by the means of its program; idempotent.
     fn stop_agent(&mut self, _attempt: &Attempt) -> Result<()> {
         Ok(())

@@ -138,8 +138,27 @@ impl Around<'_> {
 
     /// Where the line of the record is kept with which an attempt began.
     fn record_start(&self, attempt: &Attempt) -> PathBuf {
+        self.kept(attempt, "from")
+    }
+
+    /// Where the place is kept at which the stream of an attempt begins in the log of its lane. A
+    /// keeper says it too, but not when it is dead.
+    fn stream_start(&self, attempt: &Attempt) -> PathBuf {
+        self.kept(attempt, "stream")
+    }
+
+    fn kept(&self, attempt: &Attempt, what: &str) -> PathBuf {
         let name = attempt.to_string().replace(['/', '#'], "~");
-        self.run_dir.join("sessions").join(format!("{name}.from"))
+        self.run_dir.join("sessions").join(format!("{name}.{what}"))
+    }
+
+    /// Keeps that place for an attempt that is about to start: nothing of its lane runs now.
+    fn keep_stream_start(&self, attempt: &Attempt) {
+        let (stdout, _) = lane_logs(self.run_dir, &attempt.step);
+        let start = fs::metadata(stdout).map_or(0, |found| found.len());
+        let folder = fs::create_dir_all(self.run_dir.join("sessions"));
+        // Without it, an attempt that is lost with its keeper counts as far as it was heard.
+        let _ = folder.and_then(|()| fs::write(self.stream_start(attempt), start.to_string()));
     }
 }
 
@@ -168,6 +187,7 @@ impl Agents {
                 written.map_err(|source| lock::Error::Files { session, source })?;
             }
         }
+        around.keep_stream_start(&order.attempt);
         self.followed.insert(order.attempt.clone(), followed);
         Ok(())
     }
@@ -240,10 +260,25 @@ impl Agents {
         Some(Judged { heard: followed.heard.clone(), verdict })
     }
 
+    /// Reads all that an agent said which was lost with its keeper.
+    pub(crate) fn hear_lost(&mut self, attempt: &Attempt, around: &Around<'_>) -> Option<Heard> {
+        let followed = self.followed.get_mut(attempt)?;
+        let (stdout, _) = lane_logs(around.run_dir, &attempt.step);
+        let end = fs::metadata(&stdout).ok()?.len();
+        if followed.stream.is_none() {
+            let start = fs::read_to_string(around.stream_start(attempt)).ok()?.parse().ok()?;
+            followed.stream = Some(Tail::new(stdout, start));
+        }
+        let (agent, program) = (followed.agent.clone(), followed.program);
+        followed.read(Some(end), |session| around.record(&agent, program, session));
+        Some(followed.heard.clone())
+    }
+
     /// Forgets an attempt whose outcome is recorded.
     pub(crate) fn forget(&mut self, attempt: &Attempt, around: &Around<'_>) {
         if self.followed.remove(attempt).is_some() {
             let _ = fs::remove_file(around.record_start(attempt));
+            let _ = fs::remove_file(around.stream_start(attempt));
         }
     }
 }

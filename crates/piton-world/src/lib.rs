@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use piton_core::agent::Agent;
+use piton_core::agent::{Agent, Heard};
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
 use piton_core::hash::Sha;
@@ -375,6 +375,10 @@ impl World for RealWorld {
 
     fn judged(&mut self, ended: &Ended) -> Option<Judged> {
         self.judge_agent(ended)
+    }
+
+    fn heard_of_lost(&mut self, attempt: &Attempt) -> Option<Heard> {
+        self.with_agents(|agents, around| agents.hear_lost(attempt, around))
     }
 
     fn stop_agent(&mut self, attempt: &Attempt) -> Result<()> {

@@ -134,6 +134,23 @@ fn the_result_of_an_agent_that_outlived_its_driver_is_taken() {
     project.wait_quiet();
 }
 
+/// Lost: what an agent used while nobody listened is never counted, and budgets do not hold.
+#[test]
+fn what_was_said_before_everything_was_killed_counts() {
+    let waits = "request 1 100 make; : > begun; until [ -e go ]; do sleep 0.05; done\n\
+                 answered 1; request 2 300 make; : > said; sleep 600\n";
+    let project = project("", "", &[waits, WORKS]);
+    let mut driver = project.spawn(&["run", "plan.toml"]);
+    project.wait_for("begun");
+    driver.kill();
+    project.write("go", "");
+    project.wait_for("said");
+    project.kill_all();
+    resume(&project).exits(0);
+    assert_eq!(tokens(&project), 110 + 310 + 110);
+    project.wait_quiet();
+}
+
 /// Lost: an account at its limit fails the night instead of waiting.
 #[test]
 fn a_limit_parks_the_lane_until_it_ends() {

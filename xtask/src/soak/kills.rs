@@ -127,7 +127,7 @@ pub(super) fn kill_pass(
 }
 
 /// Checks that what lived on was ended by the driver that acted after it.
-fn gone(scratch: &Scratch, strays: Option<(u64, Vec<Process>)>) -> Result<(), Broken> {
+pub(super) fn gone(scratch: &Scratch, strays: Option<(u64, Vec<Process>)>) -> Result<(), Broken> {
     let Some((seq, strays)) = strays else {
         return Ok(());
     };
@@ -150,7 +150,8 @@ pub(super) fn keeper(round: &mut Round<'_>) -> Result<(), Broken> {
     kill_keepers(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
-fn keepers(scratch: &Scratch) -> Vec<Process> {
+/// The keepers of a round.
+pub(super) fn keepers(scratch: &Scratch) -> Vec<Process> {
     scratch.processes().into_iter().filter(|p| p.kind == Kind::Keeper).collect()
 }
 

@@ -5,6 +5,7 @@
 //! `doctor` says. Waits are bounded and random moments follow from a printed seed.
 
 mod activity;
+mod agents;
 mod drivers;
 mod interrupts;
 mod kills;
@@ -33,7 +34,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -47,6 +48,7 @@ pub(crate) const NAMES: [&str; 15] = [
     "pipelines",
     "histories",
     "workflows",
+    "agents",
     "reboot",
     "power",
 ];
@@ -171,15 +173,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: pipelines::AIMS, ..plain(10, (100, 3), "kills", pipelines::kill) },
     Loop { aims: histories::AIMS, ..plain(11, (200, 6), "acts", histories::history) },
     Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
+    Loop { aims: agents::AIMS, ..plain(13, (100, 3), "kills", agents::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(13, (200, 3), "restarts", lanes::reboot)
+        ..plain(14, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(14, (100, 3), "restarts", lanes::power)
+        ..plain(15, (100, 3), "restarts", lanes::power)
     },
 ];
 

@@ -62,7 +62,19 @@ impl Driver<'_> {
         let Some(agent) = self.agent_at(attempt).filter(|_| self.is_running(attempt)) else {
             return Ok(());
         };
-        let said = self.to_record(attempt, &agent, heard);
+        self.count(attempt, &agent, heard)?;
+        self.watch_window(attempt, &agent, heard)
+    }
+
+    /// Records the rest of what an agent said which was lost with its keeper: it was paid for.
+    pub(super) fn said_before_lost(&mut self, attempt: &Attempt) -> Result<()> {
+        let Some(agent) = self.agent_at(attempt) else { return Ok(()) };
+        let Some(heard) = self.world.heard_of_lost(attempt) else { return Ok(()) };
+        self.count(attempt, &agent, &heard)
+    }
+
+    fn count(&mut self, attempt: &Attempt, agent: &Agent, heard: &Heard) -> Result<()> {
+        let said = self.to_record(attempt, agent, heard);
         let known = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
         let known = known.filter(|known| known.attempt == attempt.number);
         // A command that reports nothing is like any other.
@@ -70,7 +82,7 @@ impl Driver<'_> {
         if !is_silent && agents::is_news(known, &said) {
             self.record(Event::AgentSaid(Box::new(said)))?;
         }
-        self.watch_window(attempt, &agent, heard)
+        Ok(())
     }
 
     fn to_record(&self, attempt: &Attempt, agent: &Agent, heard: &Heard) -> AgentSaid {

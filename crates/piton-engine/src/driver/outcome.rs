@@ -217,6 +217,7 @@ impl Driver<'_> {
         if !self.is_running(attempt) {
             return Ok(());
         }
+        self.said_before_lost(attempt)?;
         let outcome = self.interrupted(attempt, why);
         // Its artifacts were not judged while it was in flight. Its inputs were.
         let step = self.planned(&attempt.step).cloned();
