@@ -27,7 +27,8 @@ fn plan(title: &str, lanes: &[(&str, Vec<(String, String)>)]) -> Plan {
          [[phase]]\nid = \"P1\"\ngate = \"Spec approval\"\n"
     );
     for (lane, steps) in lanes {
-        let _ = writeln!(text, "[[phase.lane]]\nid = \"{lane}\"\nisolation = \"in-place\"\nsteps = [");
+        let _ =
+            writeln!(text, "[[phase.lane]]\nid = \"{lane}\"\nisolation = \"in-place\"\nsteps = [");
         for (id, prompt) in steps {
             let _ = writeln!(
                 text,
