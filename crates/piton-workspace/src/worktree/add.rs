@@ -4,8 +4,8 @@
 //! transaction, then the worktree is registered (locked with our reason from its first moment on), then the files are written, and last our mark. What has no mark yet was never handed out, so it
 //! is thrown away and made again.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::admin::{self, Admin, Folder};
@@ -314,12 +314,17 @@ fn hide_folder(repo: &Repo, admins: &[Admin], path: &Path) -> Result<()> {
     let ignore = top.join(".gitignore");
     match fs::metadata(&ignore) {
         Ok(found) if found.len() > 0 => Ok(()),
-        // Another run may make it at the same time, and take the copy away.
-        _ => match files::replace(&ignore, IGNORE_ALL) {
-            Err(_) if fs::metadata(&ignore).is_ok() => Ok(()),
-            made => made.at(ignore),
-        },
+        // Another run may write the same bytes at the same time, which does no harm.
+        _ => fill(&ignore).at(ignore),
     }
+}
+
+/// Writes the rule that ignores everything, and syncs it.
+fn fill(ignore: &Path) -> io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(false).open(ignore)?;
+    file.write_all(IGNORE_ALL)?;
+    file.sync_all()?;
+    files::sync::folder(ignore.parent().unwrap_or(ignore))
 }
 
 /// The first path of that name that nobody uses: not there, or an empty folder.
