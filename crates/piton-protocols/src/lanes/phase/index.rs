@@ -17,6 +17,8 @@ use piton_formats::sink::Sink;
 
 /// Languages of fences that draw the lanes rather than list them.
 const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];
+/// What lanes are drawn with in a fence without such a language.
+const STROKES: [&str; 8] = ["->", "─", "→", "│", "└", "├", "▶", "==>"];
 
 /// The lanes, and whether a person must confirm them.
 pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>, bool) {
@@ -79,8 +81,9 @@ fn listed(
     // Lanes are indented no deeper than the first one; deeper lines belong to a lane.
     let mut depth = None;
     let mut passed: Vec<(String, &Line<'_>)> = Vec::new();
+    let drawn = drawings(document, section);
     for line in section.lines.iter().filter(|line| line.is_content()) {
-        if matches!(line.place, Place::Fence(b) if DIAGRAMS.contains(&document.language(b))) {
+        if matches!(line.place, Place::Fence(b) if drawn.contains(&b)) {
             continue;
         }
         if line.place == Place::Text && line.text.trim_start().starts_with('|') {
@@ -122,6 +125,27 @@ fn listed(
             sink.warn(code::UNLISTED_LANE, &line.span(), message, hint);
         }
     }
+}
+
+/// The fences that draw the lanes: by their language, or because they have strokes and no attribute.
+fn drawings(document: &Document<'_>, section: &Section<'_, '_>) -> BTreeSet<usize> {
+    let lines = section.lines.iter().filter_map(|line| match line.place {
+        Place::Fence(block) => Some((block, line.text)),
+        _ => None,
+    });
+    let (mut drawn, mut listed) = (BTreeSet::new(), BTreeSet::new());
+    for (block, text) in lines {
+        let is_stroked = STROKES.iter().any(|stroke| text.contains(stroke));
+        if is_stroked || DIAGRAMS.contains(&document.language(block)) {
+            drawn.insert(block);
+        }
+        let parts = split_outside(bullet(text).unwrap_or(text.trim()), b";");
+        if parts.iter().any(|part| attribute(part).is_some()) {
+            listed.insert(block);
+        }
+    }
+    drawn.retain(|block| DIAGRAMS.contains(&document.language(*block)) || !listed.contains(block));
+    drawn
 }
 
 /// Id and name, when a text begins a lane.

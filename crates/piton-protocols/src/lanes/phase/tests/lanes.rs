@@ -45,6 +45,22 @@ fn one_line_with_semicolons_is_a_whole_lane() {
     assert_eq!(two.blocked_by, ["OTHERPHASE", "SL-0"]);
 }
 
+/// Lost: a picture of the lanes below their list would list them twice, or add the phase before.
+#[test]
+fn a_fence_that_draws_the_lanes_lists_none() {
+    for drawing in [
+        "SL-1\n ├─> SL-2\n └─> SL-3\n",
+        "P27\n ├─> SL-1 ─> SL-2 ─┐\n └─> SL-3 ─────────┘\n",
+        "SEMP24TAIL\n  -> SL-1 -> SL-2 -> SL-3\n",
+    ] {
+        let list =
+            "- SL-1 - One; Depends on: (none)\n- SL-2 - Two; Depends on: SL-1\n- SL-3 - Three\n";
+        let phase = good(&with_index(&format!("{list}\nLane DAG:\n\n```text\n{drawing}```\n")));
+        let ids: Vec<&str> = phase.lanes.iter().map(|lane| lane.id.as_str()).collect();
+        assert_eq!(ids, ["SL-1", "SL-2", "SL-3"], "{drawing}");
+    }
+}
+
 /// Lost: what follows an attribute would become part of the lane's name.
 #[test]
 fn what_follows_an_attribute_is_no_name() {
