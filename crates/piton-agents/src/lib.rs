@@ -9,6 +9,7 @@ pub mod claude;
 pub mod codex;
 pub mod command;
 pub mod gemini;
+pub mod hook;
 pub mod opencode;
 pub mod program;
 pub mod ready;

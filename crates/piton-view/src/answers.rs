@@ -68,6 +68,16 @@ shapes! {
     /// The files of a new plan.
     Begun<'a> { path: &'a str, files: Vec<&'a str>, dry_run: bool, next: Vec<String> }
 
+    /// What was set up for agent programs, or taken back.
+    SetUp<'a> {
+        programs: Vec<&'a str>, changes: &'a [FileChange], dry_run: bool, undo: bool,
+        /// What a person must still do.
+        next: Vec<String>,
+    }
+
+    /// A file that is changed for an agent program.
+    FileChange { path: String, change: &'static str }
+
     /// A run that continues in the background.
     Detached<'a> { run_id: &'a str, pid: u32, log: &'a Path }
 

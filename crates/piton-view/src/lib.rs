@@ -15,6 +15,7 @@ pub mod dry_run;
 mod fixture;
 pub mod frame;
 pub mod gc;
+pub mod hook;
 pub mod json;
 pub mod lane;
 mod lane_words;

@@ -95,6 +95,11 @@ impl Started {
         Self { start, run_id, session, task, applied: 0, remarks, context }
     }
 
+    /// Tells whether a checkpoint is there that the session does not continue from.
+    pub fn needs_a_person(&self) -> bool {
+        matches!(self.start, Start::Asks | Start::TooOld | Start::Failed)
+    }
+
     /// What a person reads, line by line.
     pub fn warnings(&self) -> Vec<String> {
         let remarks = self.remarks.iter().map(|remark| sanitize(remark));

@@ -3,6 +3,7 @@
 mod back;
 mod brief;
 mod deciding;
+mod other_tools;
 mod report;
 mod session;
 
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 pub use brief::BriefArgs;
 pub use deciding::{GateArgs, InitArgs, RejectArgs, ReplanArgs};
+pub use other_tools::{HookArgs, ImportArgs};
 pub use report::{Format, ReportArgs};
 pub use session::{
     EndArgs, SaveArgs, SessionArgs, SessionCommand, StartArgs, TaskArgs, TaskCommand, Trigger,
@@ -75,8 +77,12 @@ pub enum Command {
     Reject(RejectArgs),
     /// List everything that waits for a person, over all runs.
     Waiting,
-    /// Make the files of a new plan.
+    /// Set up agent programs here, or make the files of a new plan.
     Init(InitArgs),
+    /// Answer a hook of an agent program: reads its JSON on standard input.
+    Hook(HookArgs),
+    /// Print the status line of an agent program: reads its JSON on standard input.
+    Statusline,
     /// Retry a failed step, or run finished work again.
     Retry(RetryArgs),
     /// Plan a phase again.
@@ -434,19 +440,6 @@ pub struct DoctorArgs {
 pub struct InspectArgs {
     /// A phase document, checkpoints.json or a run log.
     pub file: PathBuf,
-}
-
-/// Arguments of `import`.
-#[derive(Debug, Args)]
-pub struct ImportArgs {
-    /// The `checkpoints.json` file with the records.
-    pub file: PathBuf,
-    /// The plan of the run (default: the document in `plans/` with the same phase).
-    #[arg(long, value_name = "PLAN")]
-    pub plan: Option<PathBuf>,
-    /// The run to import, if the file has several.
-    #[arg(long, value_name = "ID")]
-    pub run_id: Option<String>,
 }
 
 /// Arguments of `explain`.

@@ -79,3 +79,29 @@ pub fn current_folder() -> io::Result<PathBuf> {
 pub fn asks_for_json() -> bool {
     std::env::args_os().any(|arg| arg == "--json")
 }
+
+/// The words of the command line.
+pub fn words() -> impl Iterator<Item = std::ffi::OsString> {
+    std::env::args_os().skip(1)
+}
+
+/// Whether this process is part of a step of a run.
+pub fn is_in_step() -> bool {
+    std::env::var_os(MARK_VARIABLE).is_some() || std::env::var_os("PITON_RUN_ID").is_some()
+}
+
+/// The process of the agent that called a hook, if its program says so.
+pub fn agent_pid() -> Option<u32> {
+    std::env::var("CLAUDE_PID").ok()?.parse().ok()
+}
+
+/// A folder that a variable names.
+pub fn folder(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|dir| dir.is_absolute())
+}
+
+/// Whether a program is found by its name.
+pub fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}

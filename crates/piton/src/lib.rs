@@ -24,6 +24,10 @@ use crate::error::{CommandError, Result};
 
 /// Runs the program with a table of protocols.
 pub fn main_with(table: &'static Table) -> ExitCode {
+    // Called between any two operations of an agent: before anything else that takes time.
+    if let Some(code) = commands::hook::called(table) {
+        return code;
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error),

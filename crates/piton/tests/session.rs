@@ -2,6 +2,10 @@
 
 mod common;
 
+#[path = "session/hooks.rs"]
+mod hooks;
+#[path = "session/init.rs"]
+mod init;
 #[path = "session/kills.rs"]
 mod kills;
 #[path = "session/resuming.rs"]

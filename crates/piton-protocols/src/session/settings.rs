@@ -60,6 +60,11 @@ impl Settings {
 
     /// Tokens that fit into a conversation.
     pub fn window(&self) -> u64 {
-        self.all.get("window").and_then(Value::as_u64).unwrap_or(WINDOW_TOKENS)
+        self.named_window().unwrap_or(WINDOW_TOKENS)
+    }
+
+    /// The same, if somebody says how many.
+    pub fn named_window(&self) -> Option<u64> {
+        self.all.get("window").and_then(Value::as_u64)
     }
 }

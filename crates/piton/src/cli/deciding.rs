@@ -9,13 +9,17 @@ use super::Command;
 /// Arguments of `init`.
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// The kind of plan: `pipeline`.
-    pub kind: String,
-    /// What it is called.
+    /// An agent program (`claude`, `codex`, `gemini`, `opencode`, `all`), or a kind of plan
+    /// (`pipeline`); default: the agent programs that are installed.
+    pub kind: Option<String>,
+    /// What a plan is called.
     pub name: Option<String>,
     /// Print what would be made, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Take back what was set up for agent programs.
+    #[arg(long)]
+    pub undo: bool,
 }
 
 /// Arguments of `reject`.

@@ -46,6 +46,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     findings.push(checks::disk(context));
     findings.push(checks::git(context));
     findings.extend(checks::place(context));
+    findings.extend(checks::hooks(context));
     let programs = agents::look();
     findings.extend(agents::findings(&programs));
     report(context, &findings, &programs);

@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod dry_run;
 pub mod explain;
 pub mod gc;
+pub mod hook;
 pub mod import;
 pub mod init;
 pub mod inspect;
@@ -37,6 +38,7 @@ pub mod session;
 pub mod show;
 pub mod skip;
 pub mod status;
+pub mod statusline;
 pub mod undo;
 pub mod waiting;
 
@@ -68,6 +70,8 @@ pub fn dispatch(
         Command::Reject(args) => reject::run(&context()?, &args),
         Command::Waiting => waiting::run(&context()?),
         Command::Init(args) => init::run(&context()?, &args),
+        Command::Hook(args) => hook::run(table, &args),
+        Command::Statusline => statusline::run(table),
         Command::Replan(args) => replan::run(&context()?, &args),
         Command::Retry(args) => retry::run(&context()?, &args),
         Command::Skip(args) => skip::run(&context()?, &args),

@@ -11,6 +11,7 @@ use piton_view::decision::Decision;
 use super::request::names;
 use crate::context::{Context, now};
 use crate::drive::decisions::decisions;
+use crate::drive::hangup;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_world::Signals;
@@ -31,7 +32,7 @@ pub fn questions(
             say(&decision);
         }
     }
-    if !context.interactive {
+    if !context.interactive || hangup::is_gone() {
         return Ok(false);
     }
     // The driver caught signals, and what it leaves behind would swallow them: catch them here too,

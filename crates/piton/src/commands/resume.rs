@@ -52,6 +52,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     };
     let loaded = store.load_row(row)?;
     super::request::refuse_session(&loaded)?;
+    drive::hangup::tell(context, &mut store, &loaded);
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;

@@ -101,6 +101,8 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     match earlier_run(context, &mut store, runs, &plan) {
         // A name of its own asks for another run beside a complete one, not beside one under way.
         Some(row) if !args.fresh && (args.run_id.is_none() || unfinished(&row)) => {
+            let earlier = store.load(&row.run_id)?;
+            drive::hangup::tell(context, &mut store, &earlier);
             if wants_resume(context, &mut store, &args, &row, &plan)? {
                 let drive = args.drive;
                 return resume::run(

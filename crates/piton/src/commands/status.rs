@@ -32,6 +32,7 @@ const HASHED_BYTES_MAX: u64 = 16 << 20;
 pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut store = context.read_store()?;
     let mut loaded = find(&mut store, args.run.as_deref())?;
+    drive::hangup::tell(context, &mut store, &loaded);
     let run_id = loaded.row.run_id.clone();
     let mut lives = Context::driver_lives(&loaded.row);
     let mut in_flight = loaded.state.running();

@@ -12,6 +12,7 @@ use piton_ledger::{Liveness, RunRow, owner_liveness};
 use piton_process::cgroup;
 use piton_process::strays::{self, Stray};
 use piton_view::answers::Finding;
+use piton_view::text::count;
 use piton_workspace::checks;
 use piton_world::kept;
 
@@ -355,6 +356,13 @@ pub fn git(context: &Context) -> Finding {
         Err(error) => Finding::error(format!("git cannot read the repository: {}", error.message))
             .next("do what git says, then run it again"),
     }
+}
+
+/// What went wrong in hooks of agent programs, which must not notice it themselves.
+pub fn hooks(context: &Context) -> Option<Finding> {
+    let (path, number, last) = crate::commands::hook::failures(&context.project.state_dir)?;
+    let what = format!("{} in hooks of agents: {last}", count(number, "failure"));
+    Some(Finding::warning(what).next(format!("read {}, then delete it", path.display())))
 }
 
 #[cfg(test)]

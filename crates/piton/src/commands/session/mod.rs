@@ -8,13 +8,36 @@ mod save;
 mod start;
 mod task;
 
+use piton_core::event::Reason;
 use piton_protocols::session::cleanup::stamp_of;
-use piton_view::session::{Start, Unsaved};
+use piton_protocols::session::tokens::Usage;
+use piton_view::session::{Saved, Start, Started, Unsaved};
 
 use crate::cli::{SessionArgs, SessionCommand, TaskCommand};
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
+
+pub use here::Here;
+pub use save::has_work;
+pub use task::end;
+
+/// Starts a session of an agent program.
+pub fn begin(here: Here<'_>, session: Option<String>, used: Option<u64>) -> Result<Started> {
+    start::start(here, &start::Asked { session, used, resume: false })
+}
+
+/// Records a checkpoint of such a session.
+pub fn save(
+    here: Here<'_>,
+    session: Option<String>,
+    reason: Reason,
+    usage: Option<Usage>,
+    message: &str,
+) -> Result<Saved> {
+    let (message, reason) = (message.to_owned(), Some(reason));
+    save::checkpoint(here, &save::Asked { session, reason, usage, message, parts: Vec::new() })
+}
 
 /// Carries out what happens in a session.
 pub fn run(context: &Context, args: &SessionArgs) -> Result<()> {

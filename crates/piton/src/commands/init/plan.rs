@@ -1,4 +1,4 @@
-//! `piton init`: the files of a new plan of a protocol, and what to do next.
+//! `piton init KIND`: the files of a new plan of a protocol, and what to do next.
 
 use std::io::ErrorKind;
 
@@ -13,8 +13,7 @@ use crate::error::{CommandError, Result};
 use crate::ui;
 
 /// Makes the files of a new plan; what is there stays as it is.
-pub fn run(context: &Context, args: &InitArgs) -> Result<()> {
-    super::request::refuse_any_step(context)?;
+pub fn run(context: &Context, kind: &str, args: &InitArgs) -> Result<()> {
     let root = &context.project.root;
     let list = |folder: &str| {
         let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
@@ -24,11 +23,12 @@ pub fn run(context: &Context, args: &InitArgs) -> Result<()> {
     let look = Look { list: &list, read: &read, settings: &context.settings };
     let new = New { name: args.name.as_deref(), look, now: now() };
     let kinds = || context.table.iter().filter(|protocol| protocol.init(&new).is_some());
-    let Some(protocol) = kinds().find(|protocol| protocol.id() == args.kind) else {
+    let Some(protocol) = kinds().find(|protocol| protocol.id() == kind) else {
         let known: Vec<&str> = kinds().map(|protocol| protocol.id()).collect();
-        let message = format!("there is no kind of plan called `{}`", args.kind);
+        let message = format!("there is no kind of plan called `{kind}`");
         return Err(CommandError::usage("unknown-protocol", message)
-            .hint(format!("use one of: {}", known.join(", "))));
+            .hint(format!("use one of: {}", known.join(", ")))
+            .hint(format!("agent programs: {}, all", super::names().join(", "))));
     };
     let Some(Begun { path, files, next }) = protocol.init(&new) else { return Ok(()) };
     for (file, text) in &files {

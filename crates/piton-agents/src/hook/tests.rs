@@ -1,0 +1,70 @@
+//! What the programs send, in the form in which they were seen to send it.
+
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use super::*;
+
+/// Lost: a moment is taken for another, and an agent is stopped or not saved.
+#[test]
+fn each_event_has_its_moment() {
+    for (caller, event, moment) in [
+        (Caller::Claude, "SessionStart", Moment::Start),
+        (Caller::Claude, "PostToolBatch", Moment::Between),
+        (Caller::Claude, "PostToolUse", Moment::Other),
+        (Caller::Claude, "PreCompact", Moment::Compact),
+        (Caller::Claude, "Stop", Moment::Stop),
+        (Caller::Claude, "SessionEnd", Moment::End),
+        (Caller::Codex, "PreToolUse", Moment::Before),
+        (Caller::Codex, "PostToolUse", Moment::Between),
+        (Caller::Codex, "Interrupt", Moment::Stop),
+        (Caller::Gemini, "AfterModel", Moment::Answered),
+        (Caller::Gemini, "AfterTool", Moment::Between),
+        (Caller::Gemini, "AfterAgent", Moment::Stop),
+        (Caller::Gemini, "PreCompress", Moment::Other),
+        (Caller::Opencode, "PostToolUse", Moment::Between),
+        (Caller::Opencode, "SomethingNew", Moment::Other),
+    ] {
+        let text = format!(r#"{{"session_id":"s","hook_event_name":"{event}","new_key":[1]}}"#);
+        let call = Call::read(text.as_bytes()).unwrap();
+        assert_eq!(call.moment(caller), moment, "{caller:?} {event}");
+    }
+    assert!(Call::read(b"{}").is_err() && Call::read(b"").is_err() && Call::read(b"[").is_err());
+}
+
+#[test]
+fn tokens_are_where_a_program_says_them() {
+    let gemini = r#"{"session_id":"s","hook_event_name":"AfterModel",
+        "llm_response":{"usageMetadata":{"promptTokenCount":751000,"totalTokenCount":751057}}}"#;
+    assert_eq!(Call::read(gemini.as_bytes()).unwrap().tokens(), Some(751_000));
+    let line = r#"{"session_id":"s","cwd":"/r","context_window":{"context_window_size":200000,
+        "current_usage":{"input_tokens":100,"cache_read_input_tokens":50000}}}"#;
+    let line = Call::read(line.as_bytes()).unwrap();
+    assert_eq!((line.tokens(), line.fits()), (Some(50_100), Some(200_000)));
+    // Before its first request the status line has no usage.
+    let none = br#"{"session_id":"s","context_window":{"context_window_size":200000,"current_usage":null}}"#;
+    assert_eq!(Call::read(none).unwrap().tokens(), None);
+}
+
+/// Lost: a subagent's small context hides that of the agent itself, or half a line stops the reading.
+#[test]
+fn the_last_request_of_the_agent_itself_counts() {
+    let line = |side: bool, read: u64| {
+        format!(
+            r#"{{"parentUuid":"x","isSidechain":{side},"type":"assistant","message":{{"usage":{{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":{read},"output_tokens":7}}}}}}"#
+        )
+    };
+    let result = r#"{"type":"user","message":{"content":"a text with \"usage\" in it"}}"#;
+    let cut = r#"{"type":"assistant","message":{"usage":{"inp"#;
+    let tail =
+        format!("ut_tokens\":1}}}}\n{}\n{}\n{result}\n{cut}", line(false, 180_000), line(true, 20));
+    assert_eq!(in_transcript(Caller::Claude, &tail), Some((180_015, None)));
+    assert_eq!(in_transcript(Caller::Claude, result), None);
+}
+
+#[test]
+fn codex_says_how_many_fit() {
+    let count = r#"{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":9},"last_token_usage":{"input_tokens":10020},"model_context_window":258400}}}"#;
+    let record = r#"{"type":"token_usage_record","payload":{"usage":{"input_tokens":240000},"turn_token_usage":{"input_tokens":1}}}"#;
+    let tail = format!("{count}\n{record}\n");
+    assert_eq!(in_transcript(Caller::Codex, &tail), Some((240_000, Some(258_400))));
+}

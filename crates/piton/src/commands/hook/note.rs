@@ -1,0 +1,121 @@
+//! What hooks remember about a session: a few bytes beside the ledger, and a cache of it.
+//!
+//! It is read between any two operations of an agent, so it is one line of words. Lost, it is made
+//! again; it is never synced.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use piton_core::event::Reason;
+use piton_core::hash::Sha;
+
+/// The folder with a note about each session, in the state folder.
+const NOTES: &str = "hooks";
+/// The first word of a note.
+const VERSION: &str = "1";
+
+/// The highest threshold that a conversation has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Passed {
+    /// None.
+    #[default]
+    Nothing,
+    /// The one of the warning.
+    Warning,
+    /// The one at which the agent stops.
+    Critical,
+}
+
+impl Passed {
+    /// The threshold of a trigger.
+    pub fn of(trigger: Option<Reason>) -> Self {
+        match trigger {
+            Some(Reason::TokenCritical) => Self::Critical,
+            Some(Reason::TokenWarning) => Self::Warning,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// The note.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Tokens in use.
+    pub used: u64,
+    /// Tokens that fit.
+    pub window: u64,
+    /// The threshold that was passed.
+    pub passed: Passed,
+    /// Whether the agent was stopped, and nobody has asked it for more.
+    pub is_stopped: bool,
+    /// Operations that were refused since.
+    pub denials: u32,
+    /// Whether there is a memory bank: nothing is recorded without one.
+    pub is_kept: bool,
+    /// The process of the agent program, and when it started.
+    pub process: (u32, u64),
+}
+
+impl Note {
+    /// Reads the note about a session.
+    pub fn read(state_dir: &Path, session: &str) -> Option<Self> {
+        let text = fs::read_to_string(path(state_dir, session)).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        if words.next()? != VERSION {
+            return None;
+        }
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (used, window) = (number()?, number()?);
+        let passed = match number()? {
+            0 => Passed::Nothing,
+            1 => Passed::Warning,
+            _ => Passed::Critical,
+        };
+        let (is_stopped, denials, is_kept) = (number()? > 0, number()?, number()? > 0);
+        let process = (u32::try_from(number()?).ok()?, number()?);
+        let denials = u32::try_from(denials).ok()?;
+        (window > 0).then_some(Self { used, window, passed, is_stopped, denials, is_kept, process })
+    }
+
+    /// Keeps it.
+    pub fn keep(&self, state_dir: &Path, session: &str) -> Result<(), String> {
+        let Self { used, window, is_stopped, denials, is_kept, process: (pid, since), .. } = self;
+        let (passed, stopped, kept) =
+            (self.passed as u8, u8::from(*is_stopped), u8::from(*is_kept));
+        let text = format!(
+            "{VERSION} {used} {window} {passed} {stopped} {denials} {kept} {pid} {since}\n"
+        );
+        let path = path(state_dir, session);
+        let new = path.with_extension(std::process::id().to_string());
+        let write = || fs::write(&new, &text).and_then(|()| fs::rename(&new, &path));
+        let written = match write() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(state_dir.join(NOTES)).and_then(|()| write())
+            }
+            written => written,
+        };
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The same with an agent that is stopped, or not any more.
+    pub fn stopped(self, is_stopped: bool) -> Self {
+        Self { is_stopped, denials: 0, ..self }
+    }
+
+    /// Forgets a session.
+    pub fn forget(state_dir: &Path, session: &str) {
+        // A note of a session that ended misleads nobody for long: its process is gone.
+        let _ = fs::remove_file(path(state_dir, session));
+    }
+
+    /// Whether its agent is at work: it was not stopped, and its process lives.
+    pub fn is_at_work(&self) -> bool {
+        let (pid, since) = self.process;
+        !self.is_stopped && pid > 0 && super::measure::started_at(pid) == Some(since)
+    }
+}
+
+fn path(state_dir: &Path, session: &str) -> PathBuf {
+    state_dir.join(NOTES).join(Sha::of(session.as_bytes()).0)
+}

@@ -1,0 +1,226 @@
+//! Hooks of agent programs: the real program, called as each agent calls it.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::common::{Output, PITON};
+use super::scene::{LATEST, Scene};
+
+/// A record of Claude Code whose last request used so many tokens.
+fn record(scene: &Scene, tokens: u64) -> String {
+    let path = scene.project.outside().join("record.jsonl");
+    let usage = json!({"input_tokens": 10, "cache_read_input_tokens": tokens - 10});
+    let line = json!({"type": "assistant", "isSidechain": false, "message": {"usage": usage}});
+    let result = json!({"type": "user", "message": {"content": "x".repeat(100_000)}});
+    fs::write(&path, format!("{line}\n{result}\n")).expect("the record is written");
+    path.display().to_string()
+}
+
+/// Calls a hook with this on its standard input.
+#[track_caller]
+fn call(scene: &Scene, program: &str, input: &str, env: &[(&str, &str)]) -> Output {
+    let mut command = scene.project.command(PITON);
+    command.args(["hook", program]).envs(env.iter().copied()).stdin(Stdio::piped());
+    let mut child = scene.project.start(&mut command);
+    if let Some(mut stdin) = child.take_stdin() {
+        stdin.write_all(input.as_bytes()).expect("it reads its input");
+    }
+    child.wait()
+}
+
+/// The same as an agent does it; what the hook answers.
+#[track_caller]
+fn hook(scene: &Scene, program: &str, event: &str, session: &str, more: Value) -> Value {
+    let cwd = scene.project.root().display().to_string();
+    let mut input = json!({"session_id": session, "hook_event_name": event, "cwd": cwd});
+    let (Value::Object(all), Value::Object(more)) = (&mut input, more) else { panic!("objects") };
+    all.extend(more);
+    let output = call(scene, program, &input.to_string(), &[]).exits(0);
+    if output.stdout.is_empty() { Value::Null } else { output.json() }
+}
+
+fn log(scene: &Scene) -> String {
+    fs::read_to_string(scene.project.state_dir().join("hooks.log")).unwrap_or_default()
+}
+
+/// Lost: an agent works until its context is full, and the next one does not know where it was.
+#[test]
+fn claude_is_warned_stopped_and_the_next_session_goes_on() {
+    let scene = Scene::new();
+    assert_eq!(
+        hook(&scene, "claude", "SessionStart", "a", json!({"source": "startup"})),
+        Value::Null
+    );
+    scene.session("task start T001 --session a").exits(0);
+    let at = |tokens| json!({"transcript_path": record(&scene, tokens)});
+    assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at(100_000)), Value::Null);
+    let warned = hook(&scene, "claude", "PostToolBatch", "a", at(151_000));
+    let text = warned["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+    assert!(text.contains("75 %") && warned["continue"].is_null(), "{warned}");
+    assert_eq!(scene.latest()["reason"], "token_warning");
+    assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at(152_000)), Value::Null);
+    let stopped = hook(&scene, "claude", "PostToolBatch", "a", at(182_000));
+    assert_eq!(stopped["continue"], false);
+    let reason = stopped["stopReason"].as_str().unwrap_or_default();
+    assert!(reason.contains("Session interrupted at T001-1"), "{reason}");
+    let latest = scene.latest();
+    assert_eq!(latest["reason"], "token_critical");
+    // It stopped: its end changes nothing.
+    hook(&scene, "claude", "Stop", "a", json!({}));
+    hook(&scene, "claude", "SessionEnd", "a", json!({"reason": "other"}));
+    assert_eq!(scene.latest(), latest);
+    let brief = hook(&scene, "claude", "SessionStart", "b", json!({"source": "startup"}));
+    let text = brief["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+    assert!(text.contains("T001-1: Form"), "{brief}");
+    assert_eq!(log(&scene), "");
+}
+
+/// Lost: what a summary leaves out is lost, and the thresholds are behind a conversation that is short.
+#[test]
+fn a_compaction_is_preceded_by_a_checkpoint_and_followed_by_the_brief() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.session("task start T003 --session a").exits(0);
+    let at = |tokens| json!({"transcript_path": record(&scene, tokens)});
+    hook(&scene, "claude", "PostToolBatch", "a", at(151_000));
+    fs::remove_file(scene.project.root().join(LATEST)).expect("it is there");
+    assert_eq!(hook(&scene, "claude", "PreCompact", "a", at(160_000)), Value::Null);
+    assert_eq!(scene.latest()["reason"], "token_warning");
+    let brief = hook(&scene, "claude", "SessionStart", "a", json!({"source": "compact"}));
+    let text = brief["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+    assert!(text.contains("T003"), "{brief}");
+    let again = hook(&scene, "claude", "PostToolBatch", "a", at(155_000));
+    assert!(again["hookSpecificOutput"].is_object(), "the threshold is not ahead again: {again}");
+    assert_eq!(log(&scene), "");
+}
+
+/// Lost: work in progress is not saved because the agent simply ended.
+#[test]
+fn the_end_of_a_turn_and_of_a_session_save_work_in_progress() {
+    for (program, stop) in [("claude", "Stop"), ("codex", "Interrupt"), ("gemini", "AfterAgent")] {
+        let scene = Scene::new();
+        hook(&scene, program, "SessionStart", "a", json!({}));
+        hook(&scene, program, stop, "a", json!({}));
+        assert!(!scene.project.has(LATEST), "nothing was in progress");
+        scene.session("task start T001 --session a").exits(0);
+        hook(&scene, program, stop, "a", json!({"stop_hook_active": false}));
+        assert_eq!(scene.latest()["reason"], "session_end", "{program}");
+        fs::remove_file(scene.project.root().join(LATEST)).expect("it is there");
+        hook(&scene, program, "SessionEnd", "a", json!({"reason": "exit"}));
+        assert_eq!(scene.latest()["state"]["inProgress"], "T001", "{program}");
+        assert_eq!(log(&scene), "", "{program}");
+    }
+}
+
+/// Lost: programs that stop in other ways go on into a full context.
+#[test]
+fn codex_is_refused_operations_and_gemini_stops_after_the_tool() {
+    let scene = Scene::new();
+    hook(&scene, "codex", "SessionStart", "c", json!({}));
+    scene.session("task start T001 --session c").exits(0);
+    let path = scene.project.outside().join("rollout.jsonl");
+    let info =
+        json!({"last_token_usage": {"input_tokens": 240_000}, "model_context_window": 258_400});
+    let line = json!({"payload": {"type": "token_count", "info": info}});
+    fs::write(&path, format!("{line}\n")).expect("the record is written");
+    assert_eq!(hook(&scene, "codex", "PreToolUse", "c", json!({})), Value::Null);
+    let told = hook(&scene, "codex", "PostToolUse", "c", json!({"transcript_path": path}));
+    let text = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+    assert!(text.contains("Stop now") && text.contains("T001-1"), "{told}");
+    let refused = hook(&scene, "codex", "PreToolUse", "c", json!({}));
+    assert_eq!(refused["hookSpecificOutput"]["permissionDecision"], "deny");
+    // A person asks for more: they know.
+    hook(&scene, "codex", "UserPromptSubmit", "c", json!({}));
+    assert_eq!(hook(&scene, "codex", "PreToolUse", "c", json!({})), Value::Null);
+
+    hook(&scene, "gemini", "SessionStart", "g", json!({}));
+    let usage = json!({"usageMetadata": {"promptTokenCount": 1_000_000}});
+    assert_eq!(
+        hook(&scene, "gemini", "AfterModel", "g", json!({"llm_response": usage})),
+        Value::Null
+    );
+    let stopped = hook(&scene, "gemini", "AfterTool", "g", json!({}));
+    assert_eq!(stopped["continue"], false, "{stopped}");
+    assert_eq!(log(&scene), "");
+}
+
+/// Lost: a second agent takes over the task of one that is at work.
+#[test]
+fn a_second_agent_does_not_continue_what_the_first_is_working_on() {
+    let scene = Scene::new();
+    let first = std::process::id().to_string();
+    let start = |session: &str, pid: &str| {
+        let cwd = scene.project.root().display().to_string();
+        let input = json!({"session_id": session, "hook_event_name": "SessionStart", "cwd": cwd});
+        call(&scene, "claude", &input.to_string(), &[("CLAUDE_PID", pid)]).exits(0).stdout
+    };
+    start("a", &first);
+    scene.session("task start T001 --session a").exits(0);
+    let at = json!({"transcript_path": record(&scene, 151_000)});
+    hook(&scene, "claude", "PostToolBatch", "a", at);
+    assert_eq!(start("b", &first), "", "it was told to continue the task of another");
+    // The first one was killed: its process is another's, or nobody's.
+    let note = scene.project.state_dir().join("hooks");
+    for entry in fs::read_dir(note).expect("there are notes").flatten() {
+        let text = fs::read_to_string(entry.path()).expect("a note");
+        fs::write(entry.path(), text.replace(&first, "1999999999")).expect("a note");
+    }
+    assert!(start("c", &first).contains("T001"));
+}
+
+/// Lost: a mishap of ours stops the work of an agent, or nobody hears of it.
+#[test]
+fn whatever_goes_wrong_the_agent_goes_on_and_doctor_says_it() {
+    let scene = Scene::new();
+    for input in ["", "{", "[]", "{\"session_id\":\"\"}"] {
+        let output = call(&scene, "claude", input, &[]).exits(0);
+        assert_eq!(output.stdout, "");
+    }
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.project.write("work/backlog.yaml", "backlog: [\n");
+    assert_eq!(hook(&scene, "claude", "Stop", "a", json!({})), Value::Null);
+    assert_eq!(log(&scene).lines().count(), 5, "{}", log(&scene));
+    scene.project.piton(&["doctor"]).says("5 failures in hooks of agents");
+}
+
+/// Lost: hooks interfere with an agent that a driver takes care of, or fill projects that are not ours.
+#[test]
+fn hooks_do_nothing_inside_a_step_and_where_there_is_no_memory_bank() {
+    let scene = Scene::new();
+    scene.session("task start T001 --session a").exits(0);
+    let cwd = scene.project.root().display().to_string();
+    let input = json!({"session_id": "a", "hook_event_name": "SessionEnd", "cwd": cwd}).to_string();
+    let output = call(&scene, "claude", &input, &[("PITON_RUN_ID", "r"), ("PITON_MARK", "m")]);
+    assert_eq!(output.exits(0).stdout, "");
+    assert!(!scene.project.has(LATEST) && !scene.project.state_dir().join("hooks").exists());
+
+    let scene = Scene { project: super::common::Project::new() };
+    for event in ["SessionStart", "PostToolBatch", "PreCompact", "Stop", "SessionEnd"] {
+        assert_eq!(hook(&scene, "claude", event, "a", json!({})), Value::Null);
+    }
+    assert!(!scene.project.state_dir().exists(), "something was left in a foreign project");
+}
+
+/// Lost: nobody sees how full the context is, and hooks do not know how large it is.
+#[test]
+fn the_status_line_shows_task_and_percentage_and_notes_the_size() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.session("task start T001 --session a").exits(0);
+    let cwd = scene.project.root().display().to_string();
+    let window =
+        json!({"context_window_size": 1_000_000, "current_usage": {"input_tokens": 250_000}});
+    let input = json!({"session_id": "a", "cwd": cwd, "context_window": window}).to_string();
+    let mut command = scene.project.command(PITON);
+    let mut child = scene.project.start(command.arg("statusline").stdin(Stdio::piped()));
+    if let Some(mut stdin) = child.take_stdin() {
+        stdin.write_all(input.as_bytes()).expect("it reads its input");
+    }
+    assert_eq!(child.wait().exits(0).stdout, "piton · T001 · 25 %\n");
+    // 182,000 tokens are few of a million.
+    let at = json!({"transcript_path": record(&scene, 182_000)});
+    assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at), Value::Null);
+}

@@ -1,0 +1,138 @@
+//! `piton init` for agent programs: merged into what is there, and taken back exactly.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::common::{Output, PITON};
+use super::scene::Scene;
+
+/// All files and folders below a folder.
+fn tree(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                if entry.file_name() != ".git" {
+                    open.push(path.clone());
+                    all.insert(path, None);
+                }
+            } else {
+                let bytes = fs::read(&path).ok();
+                all.insert(path, bytes);
+            }
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn init(scene: &Scene, home: &Path, args: &[&str]) -> Output {
+    let mut command = scene.project.command(PITON);
+    command.arg("init").args(args).env("HOME", home);
+    command.env_remove("CODEX_HOME").env_remove("XDG_CONFIG_HOME");
+    scene.project.finish(&mut command)
+}
+
+/// A home with settings of its own.
+fn home(scene: &Scene) -> PathBuf {
+    let home = scene.project.outside().join("a home");
+    fs::create_dir_all(home.join(".codex")).expect("a home");
+    let config = "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"other\"";
+    fs::write(home.join(".codex/config.toml"), config).expect("settings");
+    let settings = "\u{feff}{\r\n\t\"model\" : \"x\",\r\n\t\"hooks\": {\"Stop\": [{\"hooks\": []}]},\r\n\t\"statusLine\": {\"type\": \"command\", \"command\": \"mine\"}\r\n}";
+    scene.project.write(".claude/settings.json", settings);
+    scene.project.write("opencode.json", "{\"mcp\":{}}");
+    home
+}
+
+/// Lost: somebody's settings are not as they were.
+#[test]
+fn init_is_merged_idempotent_and_undone_byte_for_byte() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    let both = || (tree(scene.project.root()), tree(&home));
+    let before = both();
+    init(&scene, &home, &["all", "--dry-run"]).exits(0).says("changed .claude/settings.json");
+    init(&scene, &home, &["all"]).exits(3).says("--yes");
+    assert_eq!(both(), before);
+    init(&scene, &home, &["all", "--yes"]).exits(0).says("trust the hooks of .codex/hooks.json");
+    let settings = scene.project.read(".claude/settings.json");
+    let json: Value =
+        serde_json::from_str(settings.trim_start_matches('\u{feff}')).expect("it is JSON");
+    assert_eq!(json["hooks"]["Stop"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["hooks"]["PostToolBatch"][0]["hooks"][0]["command"], "piton hook claude");
+    assert_eq!(json["statusLine"]["command"], "mine");
+    let config = fs::read_to_string(home.join(".codex/config.toml")).expect("it is there");
+    assert!(config.ends_with("\n\n[mcp_servers.piton]\ncommand = \"piton\"\nargs = [\"mcp\"]\n"));
+    let after = both();
+    let again = init(&scene, &home, &["all", "--yes", "--json"]).exits(0);
+    assert!(again.json()["changes"].as_array().is_some_and(|all| {
+        !all.is_empty() && all.iter().all(|change| change["change"] == "unchanged")
+    }));
+    assert_eq!(both(), after);
+    init(&scene, &home, &["--undo", "--yes"]).exits(0);
+    assert_eq!(both(), before);
+    init(&scene, &home, &["--undo", "--yes"]).exits(0).says("nothing to change");
+}
+
+/// Lost: what a person wrote after `init` goes with it.
+#[test]
+fn undo_keeps_what_was_changed_since() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    init(&scene, &home, &["all", "--yes"]).exits(0);
+    let settings = scene.project.read(".claude/settings.json");
+    scene.project.write(".claude/settings.json", &settings.replace("\"x\"", "\"y\""));
+    scene.project.write(".claude/commands/piton-resume.md", "mine now\n");
+    let config = home.join(".codex/config.toml");
+    let text = fs::read_to_string(&config).expect("it is there");
+    fs::write(&config, format!("{text}\n[new]\na = 1\n")).expect("it is written");
+    init(&scene, &home, &["all", "--undo", "--yes"])
+        .exits(0)
+        .says("kept .claude/commands/piton-resume.md");
+    let settings = scene.project.read(".claude/settings.json");
+    assert!(settings.contains("\"model\" : \"y\"") && !settings.contains("piton"), "{settings}");
+    assert!(settings.contains("\"Stop\": [{\"hooks\": []}]"), "{settings}");
+    assert_eq!(scene.project.read(".claude/commands/piton-resume.md"), "mine now\n");
+    let text = fs::read_to_string(&config).expect("it is there");
+    assert!(!text.contains("piton") && text.contains("[new]") && text.contains("# mine"), "{text}");
+}
+
+/// Lost: a file that cannot be read is overwritten, or others are changed before it is refused.
+#[test]
+fn what_cannot_be_edited_is_refused_before_anything_changes() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    scene.project.write(".mcp.json", "{ // remarks\n}");
+    let before = tree(scene.project.root());
+    init(&scene, &home, &["claude", "--yes"]).exits(4).says(".mcp.json");
+    assert_eq!(tree(scene.project.root()), before);
+    init(&scene, &home, &["nonsense"])
+        .exits(2)
+        .says("agent programs: claude, codex, gemini, opencode");
+}
+
+/// Lost: the plugin in the repository and what `init` writes differ.
+#[test]
+fn the_plugin_does_the_same_as_init() {
+    let scene = Scene::new();
+    let home = scene.project.outside().join("home");
+    fs::create_dir_all(&home).expect("a home");
+    init(&scene, &home, &["claude", "--yes"]).exits(0);
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin");
+    let of_plugin =
+        |name: &str| fs::read_to_string(plugin.join(name)).expect("a file of the plugin");
+    let json = |text: &str| serde_json::from_str::<Value>(text).expect("it is JSON");
+    let settings = json(&scene.project.read(".claude/settings.json"));
+    assert_eq!(json(&of_plugin("hooks/hooks.json"))["hooks"], settings["hooks"]);
+    assert_eq!(json(&of_plugin(".mcp.json")), json(&scene.project.read(".mcp.json")));
+    for name in ["checkpoint", "resume"] {
+        let own = scene.project.read(&format!(".claude/commands/piton-{name}.md"));
+        assert_eq!(of_plugin(&format!("commands/{name}.md")), own);
+    }
+}
