@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::agents::Outcome;
+use crate::agents::{self, Outcome};
 use crate::shell::{answers, capture, cargo};
 use crate::{Failure, Result, report_check, soak, tools};
 
@@ -119,6 +119,11 @@ pub(crate) fn run() -> Result<()> {
         steps.skippable("report page", page);
     } else {
         steps.left_out("report page", "there is no release build");
+    }
+    if built {
+        steps.skippable("agents", agents::sample);
+    } else {
+        steps.left_out("agents", "there is no release build");
     }
     for name in soak::NAMES {
         let title = format!("soak {name}");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::Command;
 use crate::hash::Sha;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 
 /// The programs that are known by name; the last one stands for any other.
 pub const PROGRAMS: &[&str] = &["claude", "codex", "gemini", "opencode", COMMAND];
@@ -23,6 +23,10 @@ pub const STOP_FILE: &str = "PITON_STOP_FILE";
 /// Hand-offs of one step: ten windows of 200,000 tokens are more than a step should need; one that
 /// does is better split.
 pub const HANDOFFS_DEFAULT: u32 = 10;
+
+/// How long an agent may show no sign of life: longer than a model thinks about one answer, short enough
+/// that a night is not lost to a request that nobody answers.
+pub const SILENCE_DEFAULT: Millis = Millis(20 * 60 * 1000);
 
 /// Prices of a model that nobody named: those of a large one, so that the budget of money stops too
 /// early rather than too late.
@@ -73,6 +77,9 @@ pub struct Agent {
     /// How often a step may be handed to a fresh agent because the window is full.
     #[serde(default = "handoffs")]
     pub handoffs: u32,
+    /// How long it may show no sign of life before it is ended; nothing for ever.
+    #[serde(default = "silence", skip_serializing_if = "is_usual_silence")]
+    pub silence: Millis,
     /// What follows if its account is at a limit.
     #[serde(default)]
     pub on_limit: OnLimit,
@@ -88,11 +95,21 @@ fn handoffs() -> u32 {
     HANDOFFS_DEFAULT
 }
 
+fn silence() -> Millis {
+    SILENCE_DEFAULT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_usual_silence(silence: &Millis) -> bool {
+    *silence == SILENCE_DEFAULT
+}
+
 impl Agent {
     /// An agent of a program, with the defaults of everything else.
     pub fn new(name: &str, program: &str) -> Self {
         let (name, program) = (name.to_owned(), program.to_owned());
-        Self { name, program, handoffs: HANDOFFS_DEFAULT, ..Self::default() }
+        let (handoffs, silence) = (HANDOFFS_DEFAULT, SILENCE_DEFAULT);
+        Self { name, program, handoffs, silence, ..Self::default() }
     }
 
     /// Whether it is a program that Piton knows: it has sessions, and its own words for how it went.

@@ -97,6 +97,10 @@ pub struct AgentHandedOff {
     pub attempt: u32,
     /// Why, in words.
     pub why: String,
+    /// Whether its session could not be continued. That is no hand-off that counts: its window was not
+    /// full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lost: bool,
 }
 
 /// See [`crate::Event::AgentLimited`].

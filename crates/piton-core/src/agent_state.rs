@@ -40,6 +40,10 @@ pub struct AgentState {
     /// How full that was found to be.
     #[serde(skip_serializing_if = "Level::is_fine")]
     pub level: Level,
+    /// Whether its session was at the warning already when it was continued: what is added to its
+    /// prompts is kept short.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_minimal: bool,
     /// What it did last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub doing: String,

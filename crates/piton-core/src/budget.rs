@@ -43,7 +43,7 @@ pub struct Budgets {
     /// The same of one phase.
     #[serde(skip_serializing_if = "Spend::is_default")]
     pub phase: Spend,
-    /// The same of one day, UTC.
+    /// The same of one day, UTC, over all runs of the project.
     #[serde(skip_serializing_if = "Spend::is_default")]
     pub day: Spend,
 }
@@ -117,8 +117,8 @@ pub const TABLE: &[Row] = &[
     row("lane_money", "1000.00", "dollars that one lane costs", SPENT),
     row("phase_tokens", "1000000000", "tokens that one phase uses", SPENT),
     row("phase_money", "1000.00", "dollars that one phase costs", SPENT),
-    row("day_tokens", "1000000000", "tokens that a run uses on one day of UTC", SPENT),
-    row("day_money", "1000.00", "dollars that a run costs on one day of UTC", SPENT),
+    row("day_tokens", "1000000000", "tokens that all runs of the project use on one day of UTC", SPENT),
+    row("day_money", "1000.00", "dollars that all runs of the project cost on one day of UTC", SPENT),
     row("log_bytes", "64MB", "log size of one attempt, per stream", "the middle of the log is dropped"),
     row("run_log_bytes", "4GB", "log size of a run", "no new steps start and the run stops (exit 6)"),
     row("network_wait", "15m", "time that one step waits for the network", "the step fails (exit 1); with 0, it is retried like any failure"),

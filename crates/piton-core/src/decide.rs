@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use crate::agent_state::Day;
 use crate::event::{BudgetExhausted, BudgetWarned, ReplanRefused, Verdict};
 use crate::failure;
 use crate::id::{GateRef, LanePath, StepPath};
@@ -93,6 +94,8 @@ pub struct Limits {
     pub unmerged: Vec<LanePath>,
     /// Lanes whose step has ended, and whose outcome is left to the next driver.
     pub put_off: Vec<LanePath>,
+    /// What other runs of the project used on a day.
+    pub elsewhere: Day,
     /// The person who wants what is due planned again whatever the limits say; once.
     pub force_replan: Option<String>,
 }
@@ -137,7 +140,7 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
         .map(|(gate, name)| Action::Ask { gate: gate.clone(), name: name.clone() })
         .collect();
 
-    let exhausted = exhausted(plan, state, now);
+    let exhausted = exhausted(plan, state, limits.elsewhere, now);
     if let Some(budget) = &exhausted {
         if state.exhausted.is_none() {
             actions.push(Action::Exhausted(budget.clone()));
@@ -148,7 +151,7 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
             actions.extend(agents::to_stop(state, budget));
         }
     }
-    actions.extend(agents::warnings(plan, state, now).map(Action::Warn));
+    actions.extend(agents::warnings(plan, state, limits.elsewhere, now).map(Action::Warn));
     let ends = limits.draining
         || exhausted.is_some()
         || ((survey.failed || survey.spent.is_some()) && plan.on_failure == OnFailure::Stop);
@@ -454,7 +457,12 @@ fn busy_phase(state: &RunState) -> impl Iterator<Item = &PhaseState> {
     state.phases.iter().filter(|p| p.lanes.iter().any(LaneState::is_running))
 }
 
-fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExhausted> {
+fn exhausted(
+    plan: &Plan,
+    state: &RunState,
+    elsewhere: Day,
+    now: Timestamp,
+) -> Option<BudgetExhausted> {
     let budgets = &plan.budgets;
     let run = driven(state, now);
     let rows = [
@@ -470,7 +478,8 @@ fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExha
         let open = if busy.contains(&p.id.as_str()) { passed } else { 0 };
         ("phase_time", p.driven_ms.0 + open, budgets.phase_time.0)
     });
-    rows.into_iter().chain(phases).find_map(over).or_else(|| agents::spent(plan, state, now))
+    let spent = || agents::spent(plan, state, elsewhere, now);
+    rows.into_iter().chain(phases).find_map(over).or_else(spent)
 }
 
 /// How long until a budget of time is used up.

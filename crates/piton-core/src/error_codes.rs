@@ -33,6 +33,7 @@ macro_rules! error_codes {
 error_codes! {
     /// The errors of the program, sorted by code. The errors of documents are in `piton-formats`.
     TABLE;
+    "agent-settings", "a settings file of an agent program cannot be edited", "The file is not valid, has something else where Piton's part belongs, or is somebody else's file with that name.", "Fix the file that the message names, then run `piton init` again. Nothing was changed.";
     "ambiguous-step", "the name fits several steps", "The run has more than one step with that name. Piton does not guess which one you mean.", "Write PHASE/LANE/STEP, or enough of its end to make it unique.";
     "backup-exists", "the backup file already exists", "A backup never overwrites a file.", "Name a file that does not exist.";
     "backup-folder", "the backup cannot be written there", "The folder of the file given to `piton doctor --backup` does not exist, is not a folder, or is not writable.", "Create the folder, or name a file in a folder that you can write to.";
@@ -81,11 +82,13 @@ error_codes! {
     "log", "a log cannot be read", "The output of steps is kept in files in the run's folder. One of them cannot be read.", "Check that the folder belongs to you and that the disk works.";
     "merge-undone", "the merge of the lane was undone", "A person undid it, so it is not merged again by itself.", "`piton undo` merges it again. `piton rollback` starts the lane over.";
     "message-too-long", "the message is too long", "Messages are kept for ever with the decision they belong to, so their length is limited.", "Write a shorter message, and put the details into a file of the project.";
+    "no-agent", "no agent program was found", "`piton init` sets up the agent programs that are installed, and found none.", "Install one, or name the one to set up: `piton init claude`.";
     "no-answer", "the driver has not answered yet", "The request is in the run's inbox. The driver is still ending its steps, or it is stopped.", "`piton status RUN` shows the result. To replace a driver that hangs, run `piton resume RUN --takeover`.";
     "no-base", "the base branch does not exist", "There is no branch of that name in the repository.", "Create the branch, or name another one with `--base`.";
     "no-checkpoint", "there is no such checkpoint", "The run has no such stage, checkpoint or snapshot commit, or several lanes have one of that name.", "`piton show RUN` lists the checkpoints. Name the lane with `--lane`.";
     "no-commits", "the repository has no commits", "Lanes start from a commit, and the branch has none yet.", "Make a first commit.";
     "no-gate", "there is no such gate", "The run has no gate with that place or text, or several gates have that text.", "`piton show RUN` lists the gates. Name a gate by its place (PHASE or PHASE/LANE) or its text.";
+    "no-home", "the home folder is not known", "Some agent programs keep their settings in the home folder, and the variable HOME is not set.", "Set HOME, then run the command again.";
     "no-lane", "no lane matches that has started", "`--lane` and `--phase` match no lane that could be rolled back.", "`piton status RUN` shows the lanes and their status.";
     "no-ledger", "no runs here yet", "This project has no ledger, so there is nothing to show.", "Start a run with `piton run PLAN`, or name another project with `-C DIR`.";
     "no-plan", "no plan was named", "The command starts a run, and there is no plan to run.", "Name the plan: `piton run plan.toml`.";

@@ -96,10 +96,18 @@ fn an_agent_that_was_cut_short_goes_on_and_others_begin() {
     assert_eq!(reset.how, Beginning::Fresh);
     let attempt = start(&mut run);
     let (step, why) = (path(STEP), "full".to_owned());
-    run.take(Event::AgentHandedOff(AgentHandedOff { step, attempt, why }));
+    run.take(Event::AgentHandedOff(AgentHandedOff { step, attempt, why, is_lost: false }));
     ends(&mut run, attempt, interrupted(), 0);
     let next = begun(&run);
     assert_eq!((next.how, next.session.as_deref()), (Beginning::Briefed, Some("new")));
+    let handoffs =
+        |run: &Run| run.state.step(&path(STEP)).and_then(|s| s.agent.clone()).map(|a| a.handoffs);
+    let attempt = start(&mut run);
+    let (step, why) = (path(STEP), "its session is gone".to_owned());
+    run.take(Event::AgentHandedOff(AgentHandedOff { step, attempt, why, is_lost: true }));
+    ends(&mut run, attempt, interrupted(), 0);
+    assert_eq!(begun(&run).how, Beginning::Briefed);
+    assert_eq!(handoffs(&run), Some(1), "a session that is gone is no hand-off");
     let attempt = start(&mut run);
     let retry = Next::Retry { at: run.at };
     ends(&mut run, attempt, failed(Class::Test, retry), 0);

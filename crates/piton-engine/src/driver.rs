@@ -148,6 +148,7 @@ impl<'a> Driver<'a> {
                 self.take_requests()?;
             }
             self.recheck()?;
+            self.count_day()?;
             let actions = decide(&self.plan, &self.state, &self.options.limits, self.clock.at);
             let decided = self.take(actions)?;
             if let Some(verdict) = decided.verdict {
@@ -326,6 +327,7 @@ impl<'a> Driver<'a> {
             Happening::Ended(ended) => self.ended(&ended),
             Happening::NotStarted { attempt, error, .. } => self.not_started(&attempt, &error),
             Happening::Said { attempt, heard } => self.said(&attempt, &heard),
+            Happening::Silent { attempt, silence } => self.silent(&attempt, silence),
             Happening::Signal(signal) => self.signalled(signal),
             Happening::Fenced => Err(Error::TakenOver),
             Happening::KeeperGone => {

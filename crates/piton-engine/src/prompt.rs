@@ -12,6 +12,9 @@ pub const BRIEF_TOKENS_MAX: usize = 2_000;
 const HANDED_ON: &str = "Another agent worked on this step before you, and its work is in the files. \
                          Look at them first, and finish what is missing.";
 
+/// Most operations that are named: an agent has few under way at once.
+const OPERATIONS_MAX: usize = 8;
+
 /// Whether the agent of a step goes on with the work of another.
 pub(crate) fn is_briefed(step: &StepState) -> bool {
     step.agent.as_deref().is_some_and(|agent| agent.how == Beginning::Briefed)
@@ -29,7 +32,8 @@ pub(crate) fn continuing(step: &StepState) -> String {
                     The files are as you left them.\n"
             .to_owned();
     let in_flight = step.agent.as_deref().map(|agent| agent.before.as_slice()).unwrap_or_default();
-    if !in_flight.is_empty() {
+    let in_flight = in_flight.iter().take(OPERATIONS_MAX);
+    if in_flight.len() > 0 {
         text.push_str(
             "\nThese operations were under way. Look at what they did before you repeat them:\n",
         );
@@ -37,9 +41,22 @@ pub(crate) fn continuing(step: &StepState) -> String {
             let _ = writeln!(text, "- {operation}");
         }
     }
+    if step.agent.as_deref().is_some_and(|agent| agent.is_minimal) {
+        minimal(step, &mut text);
+        return text;
+    }
     let failures = step.failure_text();
     if !failures.is_empty() {
         let _ = write!(text, "\nEarlier attempts of this step failed:\n{failures}");
     }
     text
+}
+
+/// What a session is told whose window is filling up: only why the last attempt failed, in one line.
+fn minimal(step: &StepState, text: &mut String) {
+    if let Some(last) = step.failure_context.last() {
+        let line = last.error.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "\nThe last failure of this step: {line}");
+    }
+    text.push_str("\nYour context is filling up: read only what you need.\n");
 }

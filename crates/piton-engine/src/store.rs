@@ -3,12 +3,15 @@
 //! The ledger holds bytes; here they get their meaning. Loading starts from the cached state, if
 //! this version of `apply` made it, and adds the events after it, so it does not grow with history.
 
+use piton_core::agent_state::{Day, Spent};
 use piton_core::event::Event;
 use piton_core::hash::Sha;
 use piton_core::summary::run_status;
 use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
 use piton_formats::codec;
-use piton_ledger::{Acquire, Append, Lease, Ledger, Liveness, NewEvent, NewRun, Owner, RunRow};
+use piton_ledger::{
+    Acquire, Append, Lease, Ledger, Liveness, NewEvent, NewRun, Owner, RunKey, RunRow,
+};
 
 use crate::error::{Error, Result};
 
@@ -92,6 +95,22 @@ impl Store {
             state = unbegun(&row);
         }
         Ok(Loaded { row, state, seq })
+    }
+
+    /// What other runs used on a day. A run that cannot be read, as one of a newer Piton, counts nothing.
+    pub fn spent_elsewhere(&mut self, own: RunKey, day: i64) -> Result<Day> {
+        let own_snapshot = self.last_snapshot_seq;
+        let mut spent = Spent::default();
+        let is_of_day = |row: &RunRow| Day::number_at(Timestamp(row.updated_at)) >= day;
+        for row in self.runs()?.into_iter().filter(|row| row.run != own && is_of_day(row)) {
+            if let Ok(loaded) = self.load_row(row)
+                && loaded.state.used.day.number == day
+            {
+                spent.exchange(Spent::default(), loaded.state.used.day.spent);
+            }
+        }
+        self.last_snapshot_seq = own_snapshot;
+        Ok(Day { number: day, spent })
     }
 
     /// Takes the lease of a run whose last events can be read. Loading alone would not see them: the

@@ -126,6 +126,13 @@ pub enum Happening {
         /// All that it has said so far.
         heard: Box<Heard>,
     },
+    /// The agent of an attempt shows no sign of life: no output, no processor time, no changed file.
+    Silent {
+        /// Which attempt.
+        attempt: Attempt,
+        /// For how long.
+        silence: Millis,
+    },
     /// A signal came for the driver.
     Signal(i32),
     /// The keeper is gone.

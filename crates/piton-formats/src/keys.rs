@@ -182,6 +182,8 @@ pub const KEEP_DAYS_MAX: u64 = 36_500;
 
 /// The choices of `on_failure`.
 pub const ON_FAILURE: &[&str] = &["stop", "continue"];
+/// What a driver does when its terminal closes.
+pub const ON_HANGUP: &[&str] = &["detach", "stop"];
 /// What becomes of finished steps whose files were changed.
 pub const ON_CHANGE: &[&str] = &["rerun", "ask"];
 
@@ -346,6 +348,11 @@ pub static SETTINGS: Section = Section::new(
         &[
             key("jobs", Kind::Count(1, JOBS_MAX), "how many lanes run at once (4)"),
             key("notify", Kind::Command, "a command to run when a run waits, fails or completes"),
+            key(
+                "on_hangup",
+                Kind::Choice(ON_HANGUP),
+                "what a run does when its terminal closes: continue in the background, or stop (detach)",
+            ),
         ],
         SHARED,
         &[

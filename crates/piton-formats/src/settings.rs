@@ -36,6 +36,8 @@ pub struct Settings {
     pub jobs: u32,
     /// What runs when a run waits, fails or completes; not a template.
     pub notify: Option<Command>,
+    /// Whether a run continues in the background when its terminal closes.
+    pub detach_on_hangup: bool,
     /// What happens to the rest when a step fails, if the plan does not say.
     pub on_failure: OnFailure,
     /// Values for steps that have none of their own.
@@ -107,6 +109,7 @@ impl Default for Settings {
         Self {
             jobs: JOBS_DEFAULT,
             notify: None,
+            detach_on_hangup: true,
             on_failure: OnFailure::default(),
             defaults: Defaults::default(),
             budgets: Budgets::default(),
@@ -180,6 +183,7 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
         settings.jobs = jobs;
     }
     settings.notify = root.command("notify", sink).map(|command| command.value);
+    settings.detach_on_hangup = root.choice("on_hangup", sink) != Some("stop");
     if let Some(choice) = read_on_failure(root, sink) {
         settings.on_failure = choice;
     }
@@ -341,6 +345,7 @@ mod tests {
         let text = r#"
 jobs = 2
 notify = ["notify-send", "piton"]
+on_hangup = "stop"
 on_failure = "continue"
 [defaults]
 agent = "fake"
@@ -369,6 +374,7 @@ except = ["CACHE_KEY"]
         let expected = Settings {
             jobs: 2,
             notify: Some(Command::Args(vec!["notify-send".to_owned(), "piton".to_owned()])),
+            detach_on_hangup: false,
             on_failure: OnFailure::Continue,
             defaults: Defaults {
                 agent: Some("fake".to_owned()),

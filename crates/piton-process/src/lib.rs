@@ -6,6 +6,7 @@
 //! until acknowledged and journaled in case the keeper dies as well. This crate knows nothing of
 //! plans, ledgers or git, and it never reads its own environment.
 
+pub mod activity;
 pub mod cgroup;
 pub mod client;
 mod error;

@@ -17,6 +17,9 @@ pub(crate) fn event(event: &Event) -> Option<String> {
             };
             format!("{}: the agent's window is {} % full; {what}", e.step, share(e))
         }
+        Event::AgentHandedOff(e) if e.is_lost => {
+            format!("{}: a fresh agent goes on ({})", e.step, sanitize(&e.why))
+        }
         Event::AgentHandedOff(e) => {
             format!("{}: handed off to a fresh agent ({})", e.step, sanitize(&e.why))
         }

@@ -5,6 +5,7 @@
 //! streams mean is told by `piton-agents`; what follows from it is decided elsewhere.
 
 mod call;
+mod life;
 mod lock;
 mod tail;
 mod world;
@@ -16,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use piton_agents::verdict::{Clock, Exit};
 use piton_agents::{Halt, Program, Reader, Said};
-use piton_core::Timestamp;
 use piton_core::agent::{Agent, Heard};
+use piton_core::{Millis, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{Attempt, Ended, Happening, Judged};
 
 pub(crate) use self::call::{Called, call, stop_file};
+use self::life::Life;
 use self::lock::Lock;
 use self::tail::Tail;
 use super::{Running, lane_logs};
@@ -48,6 +50,8 @@ struct Followed {
     heard: Heard,
     /// Whether it is interrupted as soon as no operation is under way.
     interrupts: bool,
+    /// Its signs of life.
+    life: Life,
     /// Keeps other processes out of its session.
     lock: Option<Lock>,
 }
@@ -67,6 +71,7 @@ impl Followed {
             looked: None,
             heard,
             interrupts: false,
+            life: Life::default(),
             lock: None,
         })
     }
@@ -106,6 +111,18 @@ impl Followed {
         self.heard != before
     }
 
+    /// For how long it has shown no sign of life, once that is too long.
+    fn silence(&mut self, attempt: &Attempt, around: &Around<'_>) -> Option<Millis> {
+        if !self.agent.is_known() {
+            return None;
+        }
+        let (stdout, stderr) = lane_logs(around.run_dir, &attempt.step);
+        let record = self.record.as_ref().map(Tail::path);
+        let streams = [Some(stdout.as_path()), Some(stderr.as_path()), record];
+        let activity = || piton_process::activity::of_attempt(around.mark, &attempt.to_string());
+        self.life.silence(self.agent.silence, &streams, activity)
+    }
+
     fn find_record(&mut self, is_last: bool, record: impl FnOnce(&str) -> Option<PathBuf>) {
         let is_due = is_last || self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
         if self.record.is_some() || !is_due {
@@ -121,6 +138,8 @@ impl Followed {
 pub(crate) struct Around<'a> {
     /// The folder of the run.
     pub(crate) run_dir: &'a Path,
+    /// The mark of the run's processes.
+    pub(crate) mark: &'a str,
     /// The value of a variable that children inherit.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<PathBuf>,
 }
@@ -209,6 +228,9 @@ impl Agents {
             if followed.read(None, |session| around.record(&agent, program, session)) {
                 let heard = Box::new(followed.heard.clone());
                 said.push(Happening::Said { attempt: attempt.clone(), heard });
+            }
+            if let Some(silence) = followed.silence(attempt, around) {
+                said.push(Happening::Silent { attempt: attempt.clone(), silence });
             }
             if followed.interrupts && followed.heard.in_flight.is_empty() {
                 followed.interrupts = false;

@@ -101,6 +101,11 @@ impl Connection {
         self.keeper.as_ref().map(Keeper::fd)
     }
 
+    /// The mark of the run's processes; empty before the driver attached.
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
     /// Finds what became of attempts, ends what nobody holds.
     pub fn attach(
         &mut self,

@@ -12,6 +12,8 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 /// Signals that ask the driver to stop.
 pub struct Signals {
     delivery: SignalDelivery<UnixStream, SignalOnly>,
+    /// What is done about a closed terminal instead of stopping.
+    on_hangup: Option<Box<dyn FnMut()>>,
 }
 
 impl Signals {
@@ -23,12 +25,22 @@ impl Signals {
         let wanted = |signal: &i32| *signal == SIGTERM || !is_in(ignored, *signal);
         let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(wanted);
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, signals)?;
-        Ok(Self { delivery })
+        Ok(Self { delivery, on_hangup: None })
+    }
+
+    /// A closed terminal does not ask the driver to stop any more: this is done instead.
+    pub fn on_hangup(&mut self, act: impl FnMut() + 'static) {
+        self.on_hangup = Some(Box::new(act));
     }
 
     /// Takes what came.
     pub fn take(&mut self) -> Vec<i32> {
-        self.delivery.pending().collect()
+        let mut came: Vec<i32> = self.delivery.pending().collect();
+        if let Some(act) = self.on_hangup.as_mut().filter(|_| came.contains(&SIGHUP)) {
+            act();
+            came.retain(|signal| *signal != SIGHUP);
+        }
+        came
     }
 }
 

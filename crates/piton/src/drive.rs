@@ -3,6 +3,7 @@
 pub mod briefs;
 pub mod decisions;
 pub mod epoch;
+pub mod hangup;
 pub mod ticks;
 mod views;
 
@@ -142,8 +143,11 @@ pub fn drive(
 ) -> Result<Ending> {
     let state = &opening_state(&leased);
     let run_dir = context.run_dir(&leased.loaded.row.run_id);
-    let signals = Signals::catch()
+    let mut signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals cannot be caught: {e}")))?;
+    if context.settings.detach_on_hangup && matches!(leased.drive, Drive::Run(_)) {
+        hangup::outlive(&mut signals, &run_dir);
+    }
     let mut workspaces = workspaces(context, state, args);
     if let Some(workspaces) = &mut workspaces {
         workspaces.take_over(leased.epoch)?;
@@ -203,7 +207,8 @@ pub fn drive(
     let mut screen: Box<dyn Observer> = if streams {
         Box::new(ui::Stream::json())
     } else if draws {
-        Box::new(live(&world, &run_dir, &leased.live, retries, &options.redactor))
+        let live = live(&world, &run_dir, &leased.live, retries, &options.redactor);
+        Box::new(hangup::Screen::new(live))
     } else {
         Box::new(ui::Stream::words())
     };

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use common::{Output, Project};
+use piton_core::Event;
 
 /// A program that speaks like Claude Code. What its Nth process does is in the file `turn-N` beside it.
 const CLAUDE: &str = r#"#!/bin/sh
@@ -283,4 +284,58 @@ fn a_command_reports_on_itself() {
     project.piton(&["run", "plan.toml"]).exits(0);
     let used = project.status_json(&project.run_id())["used"].clone();
     assert_eq!((used["tokens"].as_u64(), used["money_micros"].as_u64()), (Some(42), Some(500_000)));
+}
+
+/// Lost: a night waits for an agent whose request nobody answers.
+#[test]
+fn an_agent_without_a_sign_of_life_is_ended_and_its_step_retried() {
+    let hangs = "request 1 100 make; echo half > half.txt; exec sleep 600\n";
+    let project = project("retries = 1", "silence = \"1s\"", &[hangs, WORKS]);
+    let said = project.piton(&["run", "plan.toml"]).exits(0).says("no sign of life for");
+    said.says("agent-P.main.work-1-silent");
+    assert_eq!(project.read("half.txt").trim(), "half");
+    assert!(of_agent(&project, "prompt-2").contains("no sign of life"));
+    assert_eq!(tokens(&project), 220);
+    project.wait_quiet();
+}
+
+/// Lost: an agent that compiles in silence is killed although it works.
+#[test]
+fn a_silent_agent_that_uses_the_processor_is_left() {
+    let busy = "end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done\n";
+    let project = project("retries = 0", "silence = \"1s\"", &[&format!("{busy}{WORKS}")]);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert_eq!(of_agent(&project, "count").trim(), "1");
+    project.wait_quiet();
+}
+
+/// Lost: a session that is nearly full is filled further by what Piton adds to it.
+#[test]
+fn a_session_at_the_warning_is_told_little() {
+    let filling = "request 1 160000 make; : > begun; sleep 600\n";
+    let project = project("", "", &[filling, WORKS]);
+    let _driver = project.spawn(&["run", "plan.toml"]);
+    project.wait_for("begun");
+    common::wait_until("the window is known to fill", || {
+        let events = project.events(&project.run_id());
+        events.iter().any(|event| matches!(event, Event::ContextFilled(_)))
+    });
+    project.kill_all();
+    resume(&project).exits(0).says("continues session");
+    let prompt = of_agent(&project, "prompt-2");
+    assert!(prompt.contains("Your context is filling up"), "{prompt}");
+    project.wait_quiet();
+}
+
+/// Lost: each run of a day has the whole budget of the day for itself.
+#[test]
+fn the_budget_of_a_day_is_that_of_all_runs() {
+    let project = project("", "", &[WORKS, WORKS]);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    let plan = project.read("plan.toml");
+    project.write("other.toml", &format!("{plan}\n[budgets]\nday_tokens = 100\n"));
+    project.commit();
+    project.piton(&["run", "other.toml"]).exits(6).says("day_tokens");
+    assert_eq!(of_agent(&project, "count").trim(), "1", "nothing was started");
+    project.wait_quiet();
 }

@@ -78,6 +78,32 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
+/// The cases of the suite: the whole way of each program through `piton run`, and what a night needs.
+/// The limits take half a minute of waiting, the rest is the long form's.
+const SAMPLE: &str = "run,run-driver,run-killed,run-test,run-handoff";
+
+/// Plays a sample of the cases with the release program, for `cargo xtask test`.
+pub(crate) fn sample() -> Outcome {
+    let missing = |why: &str| Outcome::Skipped(format!("{why}; see `cargo xtask agents`"));
+    let is_there = |subject: &&Subject| install(subject).is_ok();
+    if SUBJECTS.iter().filter(is_there).count() < SUBJECTS.len() {
+        return missing("not all agent programs could be installed (npm)");
+    }
+    let piton = match shell::program(shell::RELEASE, "piton") {
+        Ok(piton) => piton,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let words = ["--case", SAMPLE, "--piton"].map(str::to_owned);
+    let words: Vec<String> = words.into_iter().chain([piton.display().to_string()]).collect();
+    let (mut command, _copy) = match namespace::again(&words) {
+        Ok(inside) => inside,
+        Err(Broken(why)) => return missing(&why),
+    };
+    let (passed, said) = shell::capture(&mut command);
+    let last = said.lines().rev().find(|line| line.contains(" passed, ")).unwrap_or_default();
+    if passed { Outcome::Passed(last.to_owned()) } else { Outcome::Failed(said) }
+}
+
 /// Runs the command.
 pub(crate) fn command(args: &AgentsArgs) -> Result<()> {
     let rows = if args.inside_namespaces { inside(args) } else { return outside(args) };
@@ -124,8 +150,8 @@ fn outside(args: &AgentsArgs) -> Result<()> {
     if args.piton.is_none() {
         words.extend(["--piton".to_owned(), shell::piton(None)?.display().to_string()]);
     }
-    let mut command = match namespace::again(&words) {
-        Ok(command) => command,
+    let (mut command, _copy) = match namespace::again(&words) {
+        Ok(inside) => inside,
         Err(Broken(why)) => {
             println!("skipped: {why}");
             return if args.allow_skips { Ok(()) } else { Err(Failure::Said) };

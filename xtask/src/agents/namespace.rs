@@ -1,8 +1,10 @@
 //! Namespaces for the checks: a network that has only loopback, so that no program reaches its vendor,
 //! and process ids of their own, so that nothing lives on when the checks end.
 
-use std::path::PathBuf;
+use std::fs;
 use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 use super::Broken;
 use crate::shell::answers;
@@ -25,18 +27,16 @@ fn words() -> Result<Vec<&'static str>, Broken> {
     Err(Broken::from("no network namespace can be made here (`unshare --net` with `ip link`)"))
 }
 
-/// The command that runs us again inside, with these words.
-pub(super) fn again(args: &[String]) -> Result<Command, Broken> {
+/// The command that runs us again inside, with these words; and the folder of the copy that it runs.
+pub(super) fn again(args: &[String]) -> Result<(Command, TempDir), Broken> {
+    // A build may replace our file meanwhile, and inside there is no link to what runs here.
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("xtask");
+    fs::copy("/proc/self/exe", &copy)?;
     let mut command = Command::new("unshare");
-    // A build may replace our file meanwhile: the system then names it as deleted.
-    let own = std::env::current_exe()?;
-    let own = own
-        .to_str()
-        .and_then(|path| path.strip_suffix(" (deleted)"))
-        .map_or_else(|| own.clone(), PathBuf::from);
-    command.args(words()?).arg(own);
+    command.args(words()?).arg(copy);
     command.arg("agents").arg(INSIDE).args(args).stdin(Stdio::null());
-    Ok(command)
+    Ok((command, folder))
 }
 
 /// Raises loopback: a new network namespace has it, but down.

@@ -1,7 +1,8 @@
 //! How what agents say changes the state: sessions, counts, windows, hand-offs, limits.
 
+use crate::agent::Level;
 use crate::agent_state::{AgentState, Day, Spent};
-use crate::event::{AgentBegun, AgentHandedOff, AgentSaid, ContextFilled, Event, Facts};
+use crate::event::{AgentBegun, AgentHandedOff, AgentSaid, Beginning, ContextFilled, Event, Facts};
 use crate::id::StepPath;
 use crate::state::{RunState, StepState};
 use crate::time::Timestamp;
@@ -38,6 +39,7 @@ pub(super) fn change(state: &mut RunState, at: Timestamp, event: &Event) -> bool
 pub(super) fn begun(step: &mut StepState, attempt: u32, begun: Option<&AgentBegun>) {
     let last = step.agent.take().map(|agent| *agent).unwrap_or_default();
     let (handoffs, before) = (last.handoffs, last.in_flight);
+    let is_filling = last.is_minimal || last.level >= Level::Warning;
     step.agent = begun.map(|begun| {
         Box::new(AgentState {
             name: begun.agent.clone(),
@@ -47,6 +49,7 @@ pub(super) fn begun(step: &mut StepState, attempt: u32, begun: Option<&AgentBegu
             attempt,
             before,
             handoffs,
+            is_minimal: is_filling && begun.how == Beginning::Continued,
             ..AgentState::default()
         })
     });
@@ -125,7 +128,7 @@ fn filled(state: &mut RunState, event: &ContextFilled) {
 
 fn handed_off(state: &mut RunState, event: &AgentHandedOff) {
     if let Some(agent) = state.step_mut(&event.step).and_then(|step| step.agent.as_mut()) {
-        agent.handoffs += 1;
+        agent.handoffs += u32::from(!event.is_lost);
         agent.handed_off.clone_from(&event.why);
     }
 }

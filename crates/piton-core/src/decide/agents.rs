@@ -174,8 +174,13 @@ impl Row {
 }
 
 /// The budget of tokens or money that is used up.
-pub(super) fn spent(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExhausted> {
-    let over = rows(plan, state, now, 100).into_iter().find(|row| row.is_over(100))?;
+pub(super) fn spent(
+    plan: &Plan,
+    state: &RunState,
+    elsewhere: Day,
+    now: Timestamp,
+) -> Option<BudgetExhausted> {
+    let over = rows((plan, state), elsewhere, now, 100).into_iter().find(|row| row.is_over(100))?;
     let Row { budget, place, used, limit } = over;
     Some(BudgetExhausted { budget, used, limit, place })
 }
@@ -184,6 +189,7 @@ pub(super) fn spent(plan: &Plan, state: &RunState, now: Timestamp) -> Option<Bud
 pub(super) fn warnings(
     plan: &Plan,
     state: &RunState,
+    elsewhere: Day,
     now: Timestamp,
 ) -> impl Iterator<Item = BudgetWarned> {
     let due = |row: &Row| {
@@ -192,7 +198,8 @@ pub(super) fn warnings(
             && !row.is_over(100)
             && !state.warned.contains(&(row.budget.clone(), row.place.clone(), row.limit))
     };
-    let due: Vec<Row> = rows(plan, state, now, WARNED_AT).into_iter().filter(due).collect();
+    let due: Vec<Row> =
+        rows((plan, state), elsewhere, now, WARNED_AT).into_iter().filter(due).collect();
     due.into_iter().map(|Row { budget, place, used, limit }| BudgetWarned {
         budget,
         place,
@@ -220,7 +227,12 @@ pub(super) fn to_stop(state: &RunState, spent: &BudgetExhausted) -> Vec<Action> 
 
 /// The limits of tokens and money, those of the run first. Steps, lanes and phases are looked at only
 /// where the run used enough to reach one of their limits.
-fn rows(plan: &Plan, state: &RunState, now: Timestamp, hundredths: u64) -> Vec<Row> {
+fn rows(
+    (plan, state): (&Plan, &RunState),
+    elsewhere: Day,
+    now: Timestamp,
+    hundredths: u64,
+) -> Vec<Row> {
     let budgets = &plan.budgets;
     let mut rows = Vec::new();
     let mut add = |kind: &str, place: &dyn Fn() -> String, used: Spent, limit: Spend| {
@@ -238,8 +250,11 @@ fn rows(plan: &Plan, state: &RunState, now: Timestamp, hundredths: u64) -> Vec<R
     let limit = Spend { tokens: budgets.tokens, money_micros: budgets.money_micros };
     add("", &String::new, all, limit);
     let today = Day::number_at(now);
-    if state.used.day.number == today {
-        add("day", &|| format!("day {today}"), state.used.day.spent, budgets.day);
+    // The day is that of all runs of the project: an account does not know runs.
+    let of_day = [state.used.day, elsewhere].into_iter().filter(|day| day.number == today);
+    let of_day: Spent = of_day.map(|day| day.spent).sum();
+    if !of_day.is_nothing() {
+        add("day", &|| format!("day {today}"), of_day, budgets.day);
     }
     let reach = |limit: Spend| {
         let least = |limit: u64| limit.saturating_mul(hundredths) / 100;

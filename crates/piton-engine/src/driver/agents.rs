@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use piton_core::agent::{self, Agent, Heard, Level};
+use piton_core::agent_state::Day;
 use piton_core::decide::agents::{self, Follow};
 use piton_core::event::{
     AgentBegun, AgentHandedOff, AgentLimited, AgentSaid, BudgetWarned, CheckpointRecorded, Class,
@@ -14,7 +15,7 @@ use piton_core::event::{
 use piton_core::failure::Classified;
 use piton_core::lane::OnRetry;
 use piton_core::plan::Step;
-use piton_core::{budget, refusal::Refusal};
+use piton_core::{Millis, budget, refusal::Refusal};
 
 use super::Driver;
 use super::exits::was_killed;
@@ -23,6 +24,10 @@ use crate::world::{Attempt, Cause, Ended, Judged, Notice};
 
 /// Who records checkpoints that nobody asked for.
 const BY: &str = "piton";
+/// How often the spending of other runs is looked at: a request of an agent takes about as long.
+const DAY_EVERY: Millis = Millis::from_secs(15);
+/// What an agent did not do that is taken for dead.
+const SILENT: &str = "(no output, no processor time, no file changed); see `silence`";
 /// The limit of hand-offs, as failures name it.
 const HANDOFFS: &str = "handoffs";
 
@@ -122,7 +127,9 @@ impl Driver<'_> {
             let (step, number, window) = (attempt.step.clone(), attempt.number, heard.window);
             let filled = ContextFilled { step, attempt: number, level, context, window };
             self.record(Event::ContextFilled(filled))?;
-            self.checkpoint(attempt, level)?;
+            let word = if level == Level::Warning { "warning" } else { "critical" };
+            let message = format!("the window of its agent is filling up ({word})");
+            self.checkpoint(attempt, &format!("context {word}"), message)?;
         }
         if level >= Level::Critical {
             self.world.stop_agent(attempt)?;
@@ -133,16 +140,26 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Ends an agent that shows no sign of life, its work checkpointed.
+    pub(super) fn silent(&mut self, attempt: &Attempt, silence: Millis) -> Result<()> {
+        if !self.is_running(attempt) {
+            return Ok(());
+        }
+        let message = format!("its agent showed no sign of life for {silence}");
+        self.checkpoint(attempt, "agent silent", message)?;
+        self.tallies.silent.insert(attempt.clone(), silence);
+        self.world.end(attempt)
+    }
+
     fn level(&self, attempt: &Attempt) -> Level {
         let agent = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
         agent.filter(|agent| agent.attempt == attempt.number).map_or(Level::Fine, |a| a.level)
     }
 
     /// Records the files of a lane while its agent works on them.
-    fn checkpoint(&mut self, attempt: &Attempt, level: Level) -> Result<()> {
+    fn checkpoint(&mut self, attempt: &Attempt, what: &str, message: String) -> Result<()> {
         let lane = attempt.step.lane();
-        let word = if level == Level::Warning { "warning" } else { "critical" };
-        let taken = self.snapshot(&lane, &format!("context {word}, {attempt}"));
+        let taken = self.snapshot(&lane, &format!("{what}, {attempt}"));
         let taken = match taken {
             Ok(Some(taken)) => taken,
             Ok(None) => return Ok(()),
@@ -153,10 +170,10 @@ impl Driver<'_> {
         };
         let own = !self.work(&lane).isolation.is_in_place();
         let place = attempt.step.to_string().replace('/', ".");
-        let head = self.world.head();
+        let (head, name) = (self.world.head(), what);
         self.record(Event::CheckpointRecorded(CheckpointRecorded {
-            name: format!("context-{place}-{}-{word}", attempt.number),
-            message: format!("the window of its agent is filling up ({word})"),
+            name: name.replacen(' ', &format!("-{place}-{}-", attempt.number), 1),
+            message,
             by: BY.to_owned(),
             head,
             snapshots: vec![(own.then_some(lane), taken)],
@@ -179,13 +196,18 @@ impl Driver<'_> {
         if is_ended_by_us && level == Level::Halt {
             return self.hand_off(&agent, attempt, "its window is full").map(Some);
         }
+        if let Some(silence) = self.tallies.silent.remove(attempt).filter(|_| is_ended_by_us) {
+            let error = format!("it showed no sign of life for {silence} {SILENT}");
+            let classified = Classified { class: Class::Timeout, reset: None };
+            return self.agent_failed((step, &agent), ended, classified, (&error, false)).map(Some);
+        }
         let is_by_itself =
             ended.cause == Cause::Exited && !was_killed(ended) && !self.ended_with_driver(ended);
         let Some(verdict) = verdict.filter(|_| is_by_itself) else { return Ok(None) };
         let begun = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
         let begun = begun.filter(|_| ended.code != Some(0));
         if let Some(why) = begun.and_then(|begun| agents::gives_session_up(begun, &verdict)) {
-            return self.hand_over(attempt, &self.redact(&why)).map(Some);
+            return self.give_up(attempt, self.redact(&why)).map(Some);
         }
         Ok(Some(match agents::follows(verdict, level, agent.on_limit) {
             Follow::Succeed => return Ok(None),
@@ -220,15 +242,22 @@ impl Driver<'_> {
                 next: Next::Fail,
             });
         }
-        self.hand_over(attempt, &why)
+        self.session_ends(attempt, &why, false)?;
+        Ok(Outcome::Interrupted { why })
     }
 
-    /// Ends an attempt whose session is not continued.
-    fn hand_over(&mut self, attempt: &Attempt, why: &str) -> Result<Outcome> {
+    /// Lets a fresh agent go on because the session could not be continued. That is a restart like any
+    /// other, and no hand-off.
+    fn give_up(&mut self, attempt: &Attempt, why: String) -> Result<Outcome> {
+        self.session_ends(attempt, &why, true)?;
+        Ok(self.interrupted(attempt, why))
+    }
+
+    /// Records that the session of an attempt is not continued.
+    fn session_ends(&mut self, attempt: &Attempt, why: &str, is_lost: bool) -> Result<()> {
         let (step, number, why) = (attempt.step.clone(), attempt.number, why.to_owned());
-        let handed = AgentHandedOff { step, attempt: number, why: why.clone() };
-        self.record(Event::AgentHandedOff(handed))?;
-        Ok(Outcome::Interrupted { why })
+        let handed = AgentHandedOff { step, attempt: number, why, is_lost };
+        self.record(Event::AgentHandedOff(handed))
     }
 
     fn agent_failed(
@@ -279,6 +308,17 @@ impl Driver<'_> {
             facts.money_micros
         };
         Facts { tokens, money_micros, ..facts }
+    }
+
+    /// Looks at what other runs used today, now and then: they share the budgets of the day.
+    pub(super) fn count_day(&mut self) -> Result<()> {
+        let is_due = self.tallies.day_read.is_none_or(|at| self.clock.passed(at) >= DAY_EVERY);
+        if self.plan.agents.is_empty() || !is_due {
+            return Ok(());
+        }
+        self.tallies.day_read = Some(self.clock.awake);
+        self.options.limits.elsewhere = self.run.spent_elsewhere(Day::number_at(self.clock.at))?;
+        Ok(())
     }
 
     /// Tells a person, once, that most of a budget is used.

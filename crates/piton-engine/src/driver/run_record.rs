@@ -1,5 +1,6 @@
 //! The run in the ledger, as the holder of its lease: what is recorded, and what the next commit adds.
 
+use piton_core::agent_state::Day;
 use piton_core::request::Reply;
 use piton_core::{Event, Illegal, RunState, Timestamp};
 use piton_ledger::RunRow;
@@ -39,6 +40,11 @@ impl<'a> RunRecord<'a> {
 
     pub(super) fn requests(&mut self) -> Result<Vec<piton_ledger::Request>> {
         Ok(self.store.ledger().requests(self.row.run)?)
+    }
+
+    /// What other runs used on a day.
+    pub(super) fn spent_elsewhere(&mut self, day: i64) -> Result<Day> {
+        self.store.spent_elsewhere(self.row.run, day)
     }
 
     /// Renews the lease; fails where another driver has it.

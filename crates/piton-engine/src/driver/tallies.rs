@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use piton_core::{LanePath, StepPath};
+use piton_core::{LanePath, Millis, StepPath};
+
+use crate::world::Attempt;
 
 #[derive(Default)]
 pub(super) struct Tallies {
@@ -10,6 +12,10 @@ pub(super) struct Tallies {
     pub(super) begun: BTreeSet<StepPath>,
     /// Interruptions of each step since a person last asked for it.
     pub(super) restarts: BTreeMap<StepPath, u32>,
+    /// Agents that were ended because they showed no sign of life, and for how long they had not.
+    pub(super) silent: BTreeMap<Attempt, Millis>,
+    /// The time awake when the spending of other runs was last looked at.
+    pub(super) day_read: Option<Millis>,
     /// Times each step ran again because its inputs were made anew.
     pub(super) redone: BTreeMap<StepPath, u32>,
     /// How much was done for each lane since it last started a step.

@@ -59,6 +59,11 @@ pub static AGENT: Section = Section::new(
             Kind::Count(0, COUNT_MAX),
             "how often a step is handed to a fresh agent; 0 for never (10)",
         ),
+        key(
+            "silence",
+            Kind::Duration,
+            "longest time without output, processor time or changed files; `0s` for ever (20m)",
+        ),
         key("on_limit", Kind::Choice(ON_LIMIT), "what happens at a limit of its account (park)"),
         key("fallback", Kind::Words, "agents that go on then, with `on_limit = \"fallback\"`"),
     ]],

@@ -115,6 +115,7 @@ fn read_rules(node: &Node<'_, '_>, usual: agent::Agent, sink: &mut Sink<'_>) -> 
         window: node.count("window", sink),
         thresholds: read_thresholds(node, sink),
         handoffs: node.count32("handoffs", sink).unwrap_or(usual.handoffs),
+        silence: node.duration("silence", sink).unwrap_or(usual.silence),
         on_limit: match node.choice("on_limit", sink) {
             Some("fallback") => OnLimit::Fallback,
             Some("stop") => OnLimit::Stop,

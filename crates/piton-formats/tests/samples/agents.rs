@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use piton_core::Timestamp;
 use piton_core::agent::{Agent, Level, OnLimit, Permissions, Prices, Thresholds, Tokens};
 use piton_core::command::Command;
 use piton_core::event::{
     AgentBegun, AgentHandedOff, AgentLimited, AgentSaid, Beginning, BudgetWarned, ContextFilled,
     Event,
 };
+use piton_core::{Millis, Timestamp};
 
 use super::{step, text, texts};
 
@@ -27,6 +27,10 @@ pub fn begun() -> AgentBegun {
 
 /// What happens while an attempt is at work.
 pub fn story(attempt: u32) -> Vec<Event> {
+    let handed_off = |why: &str, is_lost: bool| {
+        let (step, why) = (step(STEP), text(why));
+        Event::AgentHandedOff(AgentHandedOff { step, attempt, why, is_lost })
+    };
     let until = Timestamp(1_800_000_000_000);
     let filled = |level| {
         let (context, window) = (190, 200);
@@ -49,7 +53,8 @@ pub fn story(attempt: u32) -> Vec<Event> {
         filled(Level::Warning),
         filled(Level::Critical),
         filled(Level::Halt),
-        Event::AgentHandedOff(AgentHandedOff { step: step(STEP), attempt, why: text("full") }),
+        handed_off("full", false),
+        handed_off("gone", true),
         Event::AgentLimited(AgentLimited {
             step: step(STEP),
             attempt,
@@ -81,6 +86,7 @@ pub fn all() -> BTreeMap<String, Agent> {
         window: Some(100),
         thresholds: Thresholds { warning: 1, critical: 2, halt: 3 },
         handoffs: 4,
+        silence: Millis(60_000),
         on_limit,
         fallback: texts(&["codex"]),
         prices: Some(Prices { input: 1, cached: 2, output: 3 }),

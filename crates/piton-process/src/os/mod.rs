@@ -19,7 +19,7 @@ pub(crate) use system::{
     peer_pid, punch_hole, signal, socket_path, spawn, wait_gone,
 };
 pub(crate) use table::{
-    all, boot_id, command_line, environment, is_exiting, namespace, one, variable,
+    all, boot_id, command_line, environment, is_exiting, namespace, one, processor_ticks, variable,
 };
 
 use std::ffi::{CStr, CString};

@@ -26,6 +26,11 @@ impl Tail {
         Self { path, at, rest: Vec::new(), dropped: None }
     }
 
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The lines that are complete since the last look. With an end, all up to there, the last one
     /// although it is cut.
     pub(super) fn lines(&mut self, end: Option<u64>) -> Vec<String> {

@@ -19,7 +19,8 @@ impl RealWorld {
     pub(crate) fn with_agents<T>(&mut self, act: impl FnOnce(&mut Agents, &Around<'_>) -> T) -> T {
         let inherited = &self.inherited;
         let variable = |name: &str| inherited.variable(name).map(PathBuf::from);
-        let around = Around { run_dir: &self.run_dir, variable: &variable };
+        let mark = self.keeper.mark();
+        let around = Around { run_dir: &self.run_dir, mark, variable: &variable };
         act(&mut self.agents, &around)
     }
 

@@ -59,7 +59,7 @@ impl Live {
     }
 
     /// Takes the tree off the screen; the next tick draws it again.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.measure();
         let bytes = self.picture.clear(&self.layout);
         self.write(&bytes);

@@ -2,6 +2,7 @@
 
 use piton_core::Event;
 
+use super::common::terminal::Terminal;
 use super::common::{Project, Signal, kill, wait_until};
 use super::{RUN, UNTIL_GO, attempts, outcomes, two_steps};
 
@@ -48,11 +49,13 @@ fn ctrl_c_twice_ends_the_steps() {
     assert_eq!(project.lines("ran.txt"), ["s", "after"]);
 }
 
-/// Lost: a service manager or a closed terminal would leave steps behind or lose the reason.
+/// Lost: a service manager would leave steps behind or lose the reason; so would a closed terminal where
+/// the settings say that it stops the run.
 #[test]
-fn sigterm_and_sighup_end_the_steps_and_have_their_codes() {
+fn sigterm_and_sighup_that_stops_end_the_steps_and_have_their_codes() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let project = Project::with_plan(&waiting_step());
+        project.write("piton.toml", "on_hangup = \"stop\"\n");
         let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
         project.wait_for("begun-1");
         driver.signal(signal);
@@ -62,6 +65,44 @@ fn sigterm_and_sighup_end_the_steps_and_have_their_codes() {
         assert_eq!(project.status(RUN), "interrupted");
         project.wait_quiet();
     }
+}
+
+/// Lost: a night's work would end with the terminal that it was started from.
+#[test]
+fn a_hangup_ends_neither_the_steps_nor_the_run() {
+    let project = Project::with_plan(&waiting_step());
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    driver.signal(Signal::HUP);
+    wait_until("it says so", || driver.stderr().contains("continues in the background"));
+    project.write("go", "");
+    driver.wait().exits(0);
+    assert_eq!(outcomes(&project), ["succeeded"], "the attempt was not repeated");
+    assert_eq!(project.lines("ran.txt"), ["s", "after"]);
+    assert_eq!(project.status(RUN), "complete");
+}
+
+/// Lost: closing a real terminal would end the run, or nobody would learn what happened meanwhile.
+#[test]
+fn a_closed_terminal_leaves_the_run_to_the_background_and_the_next_one_tells() {
+    let project = Project::with_plan(&waiting_step());
+    let Some(terminal) = Terminal::start(&project, &format!("run plan.toml --run-id {RUN}")) else {
+        return;
+    };
+    project.wait_for("begun-1");
+    // The end of `script` closes its terminal: the system sends SIGHUP to the driver.
+    terminal.program.signal(Signal::KILL);
+    let closed = || project.sh("find . -name terminal-closed").stdout.contains("terminal-closed");
+    wait_until("the driver sees that", closed);
+    project.write("go", "");
+    wait_until("the run is complete", || project.status(RUN) == "complete");
+    assert_eq!(outcomes(&project), ["succeeded"], "the attempt was not repeated");
+    assert_eq!(project.lines("ran.txt"), ["s", "after"]);
+    let Some(next) = Terminal::start(&project, &format!("status {RUN}")) else { return };
+    let told = next.ends(0);
+    assert!(told.contains("was closed at") && told.contains("the run continued"), "{told}");
+    let Some(later) = Terminal::start(&project, &format!("status {RUN}")) else { return };
+    assert!(!later.ends(0).contains("was closed at"), "it is told once");
 }
 
 /// Lost: a run whose last step was let finish would be called interrupted.

@@ -22,7 +22,9 @@ const OUT_OF_REACH: &[&str] = &[
     "keeper-version",
     "ledger",
     "log",
+    "no-agent",
     "no-answer",
+    "no-home",
     "not-restored",
     "not-rewound",
     "plan-changed",
@@ -128,6 +130,16 @@ fn names_that_lead_nowhere() {
     screen.piton("run --lane nope plan.toml").piton("run --phase nope plan.toml");
     screen.piton("report nope").piton("report --output nope/report.md");
     screen.piton("explain nope").piton("-C nowhere status").is("errors-names");
+}
+
+/// Lost: what setting up an agent program says would be unread.
+#[test]
+fn setting_up_an_agent_program() {
+    let mut screen = Screen::with_plan(PLAN);
+    screen.piton("init claude").piton("init claude --yes").piton("init claude --yes");
+    screen.piton("init claude --undo --yes");
+    screen.project.write(".mcp.json", "{ // remarks\n}\n");
+    screen.piton("init claude --yes").is("init-agents");
 }
 
 /// Lost: what the command line refuses would be unread.

@@ -1,0 +1,143 @@
+//! A terminal that closes under a driver: the run continues in the background, its words go to a file,
+//! and the next terminal says what happened meanwhile.
+//!
+//! The driver itself goes on: it keeps its lease and its keeper, so nothing is taken over. What a session
+//! manager ends with SIGKILL is a killed driver like any other.
+
+use std::fs::{File, OpenOptions};
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use piton_core::event::Verdict;
+use piton_core::summary::standing_verdict;
+use piton_core::{Event, RunState, Timestamp, apply, remedy};
+use piton_engine::store::Loaded;
+use piton_engine::{Note, Observer, Store};
+use piton_view::Tally;
+use piton_world::Signals;
+
+use crate::context::{Context, now};
+use crate::ui::{self, Live, Stream};
+
+/// The file in the folder of a run that says when its terminal closed, until somebody was told.
+const CLOSED_FILE: &str = "terminal-closed";
+/// Where the words of a driver in the background go.
+const LOG_FILE: &str = "driver.log";
+
+/// Whether the terminal of this process closed.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the terminal of this process closed.
+pub fn is_gone() -> bool {
+    GONE.load(Ordering::Relaxed)
+}
+
+/// Lets a driver outlive its terminal.
+pub fn outlive(signals: &mut Signals, run_dir: &Path) {
+    // Asked now: a terminal that is gone is not known as one any more.
+    let words = [std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
+    let run_dir = run_dir.to_owned();
+    signals.on_hangup(move || {
+        if !GONE.swap(true, Ordering::Relaxed) {
+            // Best effort: a run whose words cannot be kept goes on all the same.
+            let _ = leave(&run_dir, words);
+        }
+    });
+}
+
+/// Leaves the terminal: words go to the log of the run, and when it closed is written down.
+fn leave(run_dir: &Path, [stdout, stderr]: [bool; 2]) -> std::io::Result<()> {
+    std::fs::create_dir_all(run_dir)?;
+    std::fs::write(run_dir.join(CLOSED_FILE), now().0.to_string())?;
+    let log = OpenOptions::new().create(true).append(true).open(run_dir.join(LOG_FILE))?;
+    if stdout {
+        rustix::stdio::dup2_stdout(&log)?;
+    }
+    if stderr {
+        rustix::stdio::dup2_stderr(&log)?;
+    }
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    // It fails only for the leader of a process group, which no other terminal can reach.
+    let _ = rustix::process::setsid();
+    ui::say("the terminal was closed; the run continues in the background");
+    Ok(())
+}
+
+/// The live picture as long as there is a terminal, lines in the log afterwards.
+pub struct Screen {
+    live: std::mem::ManuallyDrop<Live>,
+    lines: Stream,
+}
+
+impl Screen {
+    /// Begins with the picture.
+    pub fn new(live: Live) -> Self {
+        Self { live: std::mem::ManuallyDrop::new(live), lines: Stream::words() }
+    }
+
+    fn now(&mut self) -> &mut dyn Observer {
+        if is_gone() { &mut self.lines } else { &mut *self.live }
+    }
+}
+
+impl Observer for Screen {
+    fn event(&mut self, seq: u64, at: Timestamp, event: &Event, state: &RunState) {
+        self.now().event(seq, at, event, state);
+    }
+
+    fn note(&mut self, note: &Note) {
+        self.now().note(note);
+    }
+
+    fn tick(&mut self, now: Timestamp, state: &RunState) {
+        self.now().tick(now, state);
+    }
+
+    fn wants_ticks(&self) -> bool {
+        !is_gone()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if !is_gone() {
+            self.live.clear();
+        }
+    }
+}
+
+/// Says on a terminal what happened to a run since its own one closed, once it is not driven any more.
+pub fn tell(context: &Context, store: &mut Store, loaded: &Loaded) {
+    if context.json || !std::io::stderr().is_terminal() {
+        return;
+    }
+    let (run_id, run_dir) = (&loaded.row.run_id, context.run_dir(&loaded.row.run_id));
+    let file = run_dir.join(CLOSED_FILE);
+    let closed = std::fs::read_to_string(&file).ok().and_then(|at| at.trim().parse().ok());
+    let Some(closed) = closed.map(Timestamp) else { return };
+    let at = ui::place().clock(closed);
+    ui::say(format!("the terminal of run {run_id} was closed at {at}; the run continued"));
+    let (mut tally, mut state) = (Tally::default(), RunState::default());
+    tally.no_next = true;
+    let told = store.each_event(&loaded.row, 0, |seq, at, event| {
+        let applied = apply(&mut state, at, event).is_ok();
+        if applied && at >= closed {
+            tally.event(seq, at, event, &state);
+        }
+    });
+    if told.is_err() {
+        return;
+    }
+    if Context::driver_lives(&loaded.row) {
+        ui::say(
+            remedy![Words "it is still running; ", Piton "attach {run_id}", Words " watches it"],
+        );
+        return;
+    }
+    let verdict = standing_verdict(&state).unwrap_or(Verdict::Interrupted);
+    let (logs, view) = (run_dir.join("logs"), Context::view(loaded));
+    ui::say_as_is(tally.summary(&view, verdict, &logs).render(&ui::stderr()).trim_end());
+    // Said once; what cannot be removed is said again.
+    let _ = std::fs::remove_file(file);
+}
