@@ -19,7 +19,7 @@ use crate::order::Order;
 mod plans;
 mod workspaces;
 
-pub use plans::{PlanRead, Plans, Version};
+pub use plans::{NotAPlan, PlanRead, Plans, Version};
 pub use workspaces::{
     Begin, Commit, MadeWorkspace, Merging, PullRequest, Rebase, Removed, Repaired, Rewind,
     RewindTarget, Workspaces,

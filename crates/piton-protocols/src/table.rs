@@ -44,6 +44,10 @@ pub fn claimed(table: &Table, source: &Source<'_>) -> Option<&'static dyn Protoc
     surest(table.iter().map(|protocol| (protocol.claim(source), *protocol)))
 }
 
+/// A plan names a protocol that is not in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownProtocol(pub String);
+
 /// The protocol that runs of a plan follow: the one it names, else one that adopts it, else the one
 /// that read it. An unknown name is the error.
 pub fn followed(
@@ -51,10 +55,10 @@ pub fn followed(
     reader: &'static dyn Protocol,
     plan: &Plan,
     settings: &Settings,
-) -> Result<ProtocolRef, String> {
+) -> Result<ProtocolRef, UnknownProtocol> {
     let adopting = || table.iter().copied().find(|p| p.adopts(plan, settings));
     let protocol = match &plan.protocol {
-        Some(name) => find(table, name).ok_or_else(|| name.clone())?,
+        Some(name) => find(table, name).ok_or_else(|| UnknownProtocol(name.clone()))?,
         // A plan that another protocol reads follows that protocol.
         None if reader.id() != Plain.id() => reader,
         None => adopting().unwrap_or(reader),

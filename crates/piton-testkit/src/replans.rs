@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use piton_core::{Plan, RunState};
 use piton_engine::Result;
-use piton_engine::world::{PlanRead, Plans, Version};
+use piton_engine::world::{NotAPlan, PlanRead, Plans, Version};
 
 use crate::crash::{CrashPoint, fell};
 use crate::machine::SimMachine;
@@ -45,7 +45,7 @@ impl Plans for SimPlans {
         })
     }
 
-    fn left(&mut self, _: &RunState, attempt: u32, _: &Plan) -> Result<Result<PlanRead, String>> {
+    fn left(&mut self, _: &RunState, attempt: u32, _: &Plan) -> Result<Result<PlanRead, NotAPlan>> {
         let place = place(attempt, Version::After);
         self.act("keep replan", |machine| {
             let text = machine.text(PLAN_FILE).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Plans for SimPlans {
         let text = machine.text(&place).unwrap_or_default();
         let plan = machine.plans.get(&text).cloned();
         let read = |plan: Plan| PlanRead { recorded: plan.clone(), live: plan, redactor: None };
-        Ok(plan.map(read).ok_or_else(|| format!("`{text}` is not a plan")))
+        Ok(plan.map(read).ok_or_else(|| NotAPlan(format!("`{text}` is not a plan"))))
     }
 
     fn put(&mut self, _: &RunState, attempt: u32, version: Version) -> Result<()> {

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use piton_core::{Plan, RunState};
-use piton_engine::world::{PlanRead, Plans, Version};
+use piton_engine::world::{NotAPlan, PlanRead, Plans, Version};
 use piton_engine::{Error, Result};
 use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_protocols::files::Wanted;
@@ -29,7 +29,7 @@ const FOUND_MAX: usize = 1_000;
 pub type Texts<'t> = dyn Fn(&str) -> io::Result<String> + 't;
 
 /// Reads a plan from texts, as the recorded one was read; why it is none otherwise.
-pub type Reader = dyn Fn(&RunState, &Plan, &Texts<'_>) -> Result<PlanRead, String>;
+pub type Reader = dyn Fn(&RunState, &Plan, &Texts<'_>) -> Result<PlanRead, NotAPlan>;
 
 /// The files of a run's plan.
 pub struct PlanFiles {
@@ -122,7 +122,7 @@ impl Plans for PlanFiles {
         state: &RunState,
         attempt: u32,
         before: &Plan,
-    ) -> Result<Result<PlanRead, String>> {
+    ) -> Result<Result<PlanRead, NotAPlan>> {
         let folder = self.folder(attempt, Version::After);
         if !folder.exists() {
             let copies = self.present(state, Some(before)).map_err(Error::world)?;

@@ -17,7 +17,7 @@ use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, sink};
 use piton_protocols::Protocol;
 use piton_protocols::protocol::{Existing, Need, Reading, Source, Unreadable};
-use piton_protocols::table::{claimed, followed};
+use piton_protocols::table::{UnknownProtocol, claimed, followed};
 
 use crate::cli;
 use crate::context::Context;
@@ -139,7 +139,7 @@ impl PlanFile {
             live.title = stem(full);
         }
         let protocol = followed(context.table, reader, &live, &context.settings);
-        let protocol = protocol.map_err(|name| {
+        let protocol = protocol.map_err(|UnknownProtocol(name)| {
             let known: Vec<&str> = context.table.iter().map(|p| p.id()).collect();
             CommandError::usage("unknown-protocol", format!("there is no protocol `{name}`"))
                 .hint(format!("the plan may name one of: {}", known.join(", ")))

@@ -26,7 +26,7 @@ use super::tallies::exceeds;
 use super::{Driver, exits, outcome};
 use crate::error::{Error, Result};
 use crate::order;
-use crate::world::{Attempt, Cause, Ended, PlanRead, Plans, Version};
+use crate::world::{Attempt, Cause, Ended, NotAPlan, PlanRead, Plans, Version};
 
 /// What came of the process of a replan.
 struct Came<'a> {
@@ -167,7 +167,7 @@ impl Driver<'_> {
         let read = plans.left(state, attempt, &before)?;
         let read = match read {
             Ok(read) => read,
-            Err(why) => {
+            Err(NotAPlan(why)) => {
                 return self.replan_failed(&format!("the plan cannot be read: {why}"), Some(ended));
             }
         };

@@ -16,6 +16,10 @@ pub struct PlanRead {
     pub redactor: Option<Redactor>,
 }
 
+/// Why files are no plan, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAPlan(pub String);
+
 /// Which files of a plan are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
@@ -36,7 +40,7 @@ pub trait Plans {
         state: &RunState,
         attempt: u32,
         before: &Plan,
-    ) -> Result<Result<PlanRead, String>>;
+    ) -> Result<Result<PlanRead, NotAPlan>>;
     /// Makes them what they were before a replan, or what it left. Others that are there now are kept.
     fn put(&mut self, state: &RunState, attempt: u32, version: Version) -> Result<()>;
 }

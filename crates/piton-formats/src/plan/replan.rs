@@ -41,7 +41,7 @@ impl Builder<'_, '_> {
         };
         match rules(&said, &self.agents, defaults) {
             Ok(rules) => Some(rules),
-            Err(agent) => {
+            Err(UnknownAgent(agent)) => {
                 let span = root.key_span("replan").unwrap_or(0..0);
                 let hint = self.agent_hint(&agent);
                 let message = format!("the agent {} of [replan] is not defined", quoted(&agent));
@@ -52,12 +52,16 @@ impl Builder<'_, '_> {
     }
 }
 
+/// The agent of `[replan]` is not defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownAgent(pub String);
+
 /// The rules that `[replan]` stands for; the name of its agent where that is not defined.
 pub fn rules(
     said: &Replan,
     agents: &BTreeMap<String, Agent>,
     defaults: &Defaults,
-) -> Result<ReplanRules, String> {
+) -> Result<ReplanRules, UnknownAgent> {
     let usual = ReplanRules::default();
     Ok(ReplanRules {
         by: work(said, agents, defaults)?.map(|work| {
@@ -80,13 +84,13 @@ fn work(
     said: &Replan,
     agents: &BTreeMap<String, Agent>,
     defaults: &Defaults,
-) -> Result<Option<Work>, String> {
+) -> Result<Option<Work>, UnknownAgent> {
     if let Some(run) = &said.run {
         return Ok(Some(Work::Run(run.clone())));
     }
     let usual = defaults.agent.as_ref().filter(|_| said.prompt.is_some());
     let Some(name) = said.agent.as_ref().or(usual) else { return Ok(None) };
-    let Some(agent) = named(agents, name) else { return Err(name.clone()) };
+    let Some(agent) = named(agents, name) else { return Err(UnknownAgent(name.clone())) };
     let prompt = said.prompt.clone().unwrap_or_else(|| PROMPT.to_owned());
     let (agent, command) = (name.clone(), agent.command);
     Ok(Some(Work::Prompt { agent, command, prompt }))

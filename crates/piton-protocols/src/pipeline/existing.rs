@@ -19,6 +19,9 @@ use super::{gaps, hashes, plan};
 use crate::protocol::{Candidate, Existing, Look, Midway, Source, Unclear};
 use crate::time;
 
+/// The first artifact of a stage that is missing.
+struct Missing(String);
+
 /// Who ticked a box, as far as anybody knows.
 const BY_FILE: &str = "found ticked in the state file";
 
@@ -175,7 +178,7 @@ impl Take<'_> {
                         definition,
                     })));
                 }
-                Err(missing) => {
+                Err(Missing(missing)) => {
                     midway.said.push(format!("{}: {missing} is missing: it runs again", phase.id));
                 }
             }
@@ -224,7 +227,7 @@ impl Take<'_> {
 
     /// The artifacts of a stage, with the hash that is recorded where it can be compared; or the first
     /// that is missing.
-    fn made(&self, rows: &[&Completed], declared: &[String]) -> Result<Vec<FileHash>, String> {
+    fn made(&self, rows: &[&Completed], declared: &[String]) -> Result<Vec<FileHash>, Missing> {
         let listed = rows.iter().flat_map(|row| {
             let hash = row.hash.as_deref().unwrap_or_default();
             listed(row).into_iter().map(move |path| (path, hash))
@@ -234,7 +237,7 @@ impl Take<'_> {
             files = declared.iter().map(|path| (path.clone(), "")).collect();
         }
         let read = |(path, recorded): (String, &str)| {
-            let Ok(text) = (self.source.read)(&path) else { return Err(path) };
+            let Ok(text) = (self.source.read)(&path) else { return Err(Missing(path)) };
             // The stages that make the spec would otherwise vouch for one that was changed since.
             if Some(&path) == self.plan.spec.as_ref()
                 && let Some(sha256) = self.spec()

@@ -57,7 +57,8 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
     let record = record::find(source);
     let path = record.path;
     let found = match record.found {
-        Some(Err(why)) => {
+        Some(Err(problem)) => {
+            let why = format!("line {}: {}", problem.line, problem.message);
             return Existing::Unclear(Box::new(Unclear {
                 refusal: unclear(&path, &why),
                 resume: None,

@@ -2,6 +2,7 @@
 
 use piton_core::Timestamp;
 use piton_core::plan::Plan;
+use piton_formats::Diagnostic;
 
 use super::checkpoint::{self, Checkpoint, VersionedName, workflow_ids};
 use super::settings::Settings;
@@ -17,7 +18,7 @@ pub(super) struct Record {
     /// Its path from the project's root.
     pub(super) path: String,
     /// What it says, or why it cannot be read; `None` if there is no file.
-    pub(super) found: Option<Result<Checkpoint, String>>,
+    pub(super) found: Option<Result<Checkpoint, Box<Diagnostic>>>,
 }
 
 /// Finds the checkpoint of a plan; without one, the path to write it to.
@@ -44,8 +45,7 @@ pub(super) fn find(source: &Source<'_>) -> Record {
                 }
             }
             // The name says whose it is; of an older form nobody can tell.
-            Err(why) if index < names.len() => {
-                let problem = format!("line {}: {}", why.line, why.message);
+            Err(problem) if index < names.len() => {
                 return Record { path, found: Some(Err(problem)) };
             }
             Ok(_) | Err(_) => {}

@@ -4,7 +4,7 @@
 //! `write PATH TEXT`, `say TEXT`, `sleep MS`, `tokens N`, `note TEXT`, `fail-until ATTEMPT`,
 //! `exit N`. Other lines are prose and passed over. Facts go to the file named by `PITON_OUTPUT`.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,16 +36,16 @@ fn bad(why: &str) -> ExitCode {
 }
 
 /// Carries out one line; an exit code ends the work.
-fn carry_out(line: &str) -> Result<Option<u8>, String> {
+fn carry_out(line: &str) -> io::Result<Option<u8>> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     match word {
         "write" => {
             let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
-            write(Path::new(path), text).map_err(|e| e.to_string())?;
+            write(Path::new(path), text)?;
         }
         "say" => {
             let mut out = std::io::stdout();
-            writeln!(out, "{rest}").and_then(|()| out.flush()).map_err(|e| e.to_string())?;
+            writeln!(out, "{rest}").and_then(|()| out.flush())?;
         }
         "sleep" => {
             let ms: u64 = number(rest)?;
@@ -66,8 +66,8 @@ fn carry_out(line: &str) -> Result<Option<u8>, String> {
     Ok(None)
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.trim().parse().map_err(|_| format!("`{text}` is not a number"))
+fn number<T: std::str::FromStr>(text: &str) -> io::Result<T> {
+    text.trim().parse().map_err(|_| io::Error::other(format!("`{text}` is not a number")))
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
@@ -78,10 +78,10 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Adds a fact to the step's output file, where there is one.
-fn fact(line: &str) -> Result<(), String> {
+fn fact(line: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("PITON_OUTPUT") else {
         return Ok(());
     };
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut f| writeln!(f, "{line}")).map_err(|e| e.to_string())
+    file.and_then(|mut f| writeln!(f, "{line}"))
 }

@@ -50,6 +50,6 @@ fn modified(context: &Context, path: &str) -> Option<Timestamp> {
 }
 
 /// The bytes of the file, or why there are none.
-fn read(context: &Context, args: &InspectArgs) -> std::result::Result<Vec<u8>, String> {
-    read::bytes(&context.cwd.join(&args.file), FILE_BYTES_MAX).map_err(|e| e.to_string())
+fn read(context: &Context, args: &InspectArgs) -> std::io::Result<Vec<u8>> {
+    read::bytes(&context.cwd.join(&args.file), FILE_BYTES_MAX)
 }

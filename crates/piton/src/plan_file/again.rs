@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use piton_core::{Plan, RunState};
-use piton_engine::world::PlanRead;
+use piton_engine::world::{NotAPlan, PlanRead};
 use piton_protocols::protocol::{Source, Unreadable};
 use piton_world::plans::{PlanFiles, Texts, before};
 
@@ -37,13 +37,13 @@ pub fn before_replan(
 ) -> Result<Option<PlanFile>> {
     let Some((_, attempt)) = state.replans.process() else { return Ok(None) };
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    let unreadable = |why: String| {
+    let unreadable = |NotAPlan(why)| {
         let message = format!("the plan as it was before the replan cannot be read: {why}");
         CommandError::new(Kind::Blocked, "plan-unreadable", message)
             .hint("look at the folder `replans` of the run; it holds the plan")
     };
     let texts = before(&context.project.root, &context.run_dir(&run_id), attempt);
-    let texts = texts.map_err(|e| unreadable(e.to_string()))?;
+    let texts = texts.map_err(|e| unreadable(no_plan(e)))?;
     from_texts(context, state, recorded, &texts).map(Some).map_err(unreadable)
 }
 
@@ -53,11 +53,11 @@ fn from_texts(
     state: &RunState,
     recorded: &Plan,
     texts: &dyn Fn(&str) -> io::Result<String>,
-) -> Result<PlanFile, String> {
-    let reader = context.protocol(state, &state.protocol.reader).map_err(|e| e.to_string())?;
+) -> Result<PlanFile, NotAPlan> {
+    let reader = context.protocol(state, &state.protocol.reader).map_err(no_plan)?;
     let full = context.project.root.join(&state.plan_path);
     let text = if full.is_dir() { None } else { Some(texts(&state.plan_path)) };
-    let text = text.transpose().map_err(|e| format!("{}: {e}", state.plan_path))?;
+    let text = text.transpose().map_err(|e| no_plan(format!("{}: {e}", state.plan_path)))?;
     let source = Source {
         file: &state.plan_path,
         path: &state.plan_path,
@@ -74,11 +74,15 @@ fn from_texts(
         Unreadable::Problems(found) => {
             let words = found.iter().take(PROBLEMS_NAMED_MAX);
             let words = words.map(|p| format!("line {}: {}", p.line, p.message));
-            words.collect::<Vec<_>>().join("; ")
+            no_plan(words.collect::<Vec<_>>().join("; "))
         }
-        Unreadable::Refused(refusal) | Unreadable::Blocked(refusal) => refusal.to_string(),
+        Unreadable::Refused(refusal) | Unreadable::Blocked(refusal) => no_plan(refusal),
     })?;
-    let reading = asking::answered(context, reading, false).map_err(|e| e.to_string())?;
-    let file = PlanFile::new(context, &full, reader, reading).map_err(|e| e.to_string())?;
+    let reading = asking::answered(context, reading, false).map_err(no_plan)?;
+    let file = PlanFile::new(context, &full, reader, reading).map_err(no_plan)?;
     Ok(file.like(recorded))
+}
+
+fn no_plan(why: impl ToString) -> NotAPlan {
+    NotAPlan(why.to_string())
 }

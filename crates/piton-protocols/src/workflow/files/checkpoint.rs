@@ -9,6 +9,7 @@ use piton_core::replan_state::PastReplan;
 use piton_core::state::{PhaseState, RunState};
 use piton_core::time::Millis;
 use piton_core::{StepPath, Timestamp};
+use piton_formats::Diagnostic;
 
 use crate::files::{Around, Edit, Wanted};
 use crate::workflow::checkpoint::{
@@ -89,7 +90,7 @@ impl Edit for Recording<'_> {
         match made {
             Ok(new) if there == Some(new.as_bytes()) => Wanted::AsItIs,
             Ok(new) => Wanted::Text { text: new.into_bytes(), sync: true },
-            Err(why) => Wanted::Refused(why),
+            Err(problem) => Wanted::Refused(problem.message),
         }
     }
 
@@ -111,7 +112,7 @@ impl Recording<'_> {
     fn instead(&self, why: String) -> Wanted {
         match self.view.written(&self.view.anew()) {
             Ok(text) => Wanted::Instead { text: text.into_bytes(), why },
-            Err(why) => Wanted::Refused(why),
+            Err(problem) => Wanted::Refused(problem.message),
         }
     }
 }
@@ -146,17 +147,16 @@ impl View<'_> {
     }
 
     /// A checkpoint that is there with everything in it as it is now.
-    fn brought_up(&self, text: &str, found: &Checkpoint) -> Result<String, String> {
+    fn brought_up(&self, text: &str, found: &Checkpoint) -> Result<String, Box<Diagnostic>> {
         if found.form == Form::Pattern {
             return self.written(text);
         }
-        let upgraded = record::upgrade(self.path, text).map_err(|problem| problem.message)?;
-        self.written(&upgraded)
+        self.written(&record::upgrade(self.path, text)?)
     }
 
     /// A text in the form of the pattern with everything in it as it is now.
-    fn written(&self, text: &str) -> Result<String, String> {
-        let mut edit = Editor::new(self.path, text).map_err(|problem| problem.message)?;
+    fn written(&self, text: &str) -> Result<String, Box<Diagnostic>> {
+        let mut edit = Editor::new(self.path, text)?;
         let mut last = self.state.created_at;
         for phase in &self.state.phases {
             last = last.max(self.phase(&mut edit, phase).unwrap_or_default());
@@ -174,13 +174,13 @@ impl View<'_> {
             tests_passing: !failure.is_some_and(|failure| failure.is_test),
         });
         last = last.max(self.replans(&mut edit));
-        let new = edit.finish().map_err(|problem| problem.message)?;
+        let new = edit.finish()?;
         if new == text {
             return Ok(new);
         }
-        let mut edit = Editor::new(self.path, &new).map_err(|problem| problem.message)?;
+        let mut edit = Editor::new(self.path, &new)?;
         edit.touch(last, self.around.modified(&self.state.plan_path));
-        edit.finish().map_err(|problem| problem.message)
+        edit.finish()
     }
 
     /// Records how a phase stands; when that came about.
