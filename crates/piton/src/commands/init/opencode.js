@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 export const Piton = async ({ client, directory }) => {
   const sessions = new Map();
   const state = (id) => {
-    if (!sessions.has(id)) sessions.set(id, { brief: undefined, used: 0, window: undefined });
+    if (!sessions.has(id)) sessions.set(id, { brief: undefined, used: 0, window: undefined, acted: false, notice: "" });
     return sessions.get(id);
   };
 
@@ -46,18 +46,27 @@ export const Piton = async ({ client, directory }) => {
       if (state(input.sessionID).brief === undefined) await begin(input.sessionID, "startup");
       else await ask("UserPromptSubmit", input.sessionID);
     },
+    // Before each request: by now it is known how full the one before the operations was.
     "experimental.chat.system.transform": async (input, output) => {
-      const brief = input.sessionID ? state(input.sessionID).brief : undefined;
-      if (brief) output.system.push(brief);
+      if (!input.sessionID) return;
+      const session = state(input.sessionID);
+      if (session.brief) output.system.push(session.brief);
+      if (!session.acted) return;
+      session.acted = false;
+      const answer = await ask("PostToolUse", input.sessionID);
+      session.notice = answer.hookSpecificOutput?.additionalContext ?? session.notice;
+      if (answer.continue === false) await client.session.abort({ path: { id: input.sessionID } });
     },
     "experimental.session.compacting": async (input) => {
       await ask("PreCompact", input.sessionID);
     },
+    // A notice goes to the end of the conversation: a changed beginning would be read anew, and paid for.
     "tool.execute.after": async (input, output) => {
-      const answer = await ask("PostToolUse", input.sessionID);
-      const more = answer.hookSpecificOutput?.additionalContext;
-      if (more && typeof output.output === "string") output.output += `\n\n${more}`;
-      if (answer.continue === false) await client.session.abort({ path: { id: input.sessionID } });
+      const session = state(input.sessionID);
+      session.acted = true;
+      if (!session.notice || typeof output.output !== "string") return;
+      output.output += `\n\n${session.notice}`;
+      session.notice = "";
     },
     event: async ({ event }) => {
       const id = event.properties?.sessionID ?? event.properties?.info?.sessionID;

@@ -21,7 +21,8 @@ pub(super) fn setting(places: &Places) -> Setting {
         },
     ];
     edits.extend(TEXTS.iter().map(|text| Edit {
-        path: places.root.join(format!(".opencode/command/piton-{}.md", text.name)),
+        // In the project they would make it install packages there.
+        path: places.opencode.join(format!("command/piton-{}.md", text.name)),
         what: What::Own(markdown(text)),
     }));
     let next =
