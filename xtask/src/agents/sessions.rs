@@ -1,10 +1,10 @@
 //! What every program must show when Piton is inside it: with the hooks that `piton init` wrote, or with
 //! the plugin, sessions are saved, stopped, and continued by the next one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use piton_agents::Verdict;
@@ -204,12 +204,15 @@ pub(super) fn stops(stage: &mut Stage<'_>) -> Result<String, Broken> {
 fn told_at_the_end(stage: &Stage<'_>) -> Result<&'static str, Broken> {
     let stdout = fs::read_to_string(stage.place.home.join("stdout")).unwrap_or_default();
     let mut records = String::new();
-    let mut open = vec![stage.place.home.join(".claude"), stage.place.home.join(".gemini")];
+    let folders = [".claude", ".gemini", ".local/share/opencode"];
+    let mut open: Vec<PathBuf> = folders.map(|name| stage.place.home.join(name)).to_vec();
     while let Some(path) = open.pop() {
         if path.is_dir() {
             open.extend(fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
-        } else if path.extension().is_some_and(|end| end == "jsonl" || end == "json") {
-            records.push_str(&fs::read_to_string(&path).unwrap_or_default());
+        } else {
+            // One of them keeps a database.
+            let bytes = fs::read(&path).unwrap_or_default();
+            records.push_str(&String::from_utf8_lossy(&bytes));
         }
     }
     if request_with(stage, INTERRUPTED).is_some() {
@@ -273,8 +276,7 @@ pub(super) fn compacts(stage: &mut Stage<'_>) -> Result<String, Broken> {
     };
     let rest = [stage.touches("third", 10), Answer::text("It is done.")];
     stage.api.follow(Script::new(script.into_iter().chain(rest)));
-    let attempt = stage.start(Ending::Itself)?;
-    let _ = attempt;
+    succeeded(&stage.start(Ending::Itself)?)?;
     stage.hooks_are_well()?;
     let (_, shown) = stage.piton(&["show", "--json"])?;
     ensure(shown.contains("before compaction"), || format!("no checkpoint:\n{shown}"))?;
@@ -283,8 +285,11 @@ pub(super) fn compacts(stage: &mut Stage<'_>) -> Result<String, Broken> {
     Ok(format!("brief in request {}", brief.unwrap_or_default() + 1))
 }
 
-/// Files by their paths, but for those of git and of Piton's memory.
-fn tree(dirs: &[PathBuf]) -> BTreeMap<PathBuf, Vec<u8>> {
+/// Files and folders by their paths.
+type Tree = BTreeMap<PathBuf, Vec<u8>>;
+
+/// All of them below some folders, but for those of git.
+fn tree(dirs: &[PathBuf]) -> Tree {
     let mut all = BTreeMap::new();
     let mut open = dirs.to_vec();
     while let Some(path) = open.pop() {
@@ -347,23 +352,42 @@ pub(super) fn init(stage: &mut Stage<'_>) -> Result<String, Broken> {
     ensure(written != before, || "it changed nothing".to_owned())?;
     exits(&stage.piton(&["init", stage.subject.id, "--yes"])?, 0)?;
     ensure(tree(&places) == written, || "a second time changed something".to_owned())?;
+    exits(&stage.piton(&["init", "--undo", "--yes"])?, 0)?;
+    let wrong = differences(&tree(&places), &before);
+    ensure(wrong.is_empty(), || format!("not as they were: {wrong:?}"))?;
+
+    exits(&stage.piton(&["init", stage.subject.id, "--yes"])?, 0)?;
     stage.session("task start T002 --session before")?;
     stage.session("checkpoint --session before")?;
     stage.api.follow(Script::new([stage.touches("first", 10), Answer::text("It is done.")]));
     succeeded(&stage.start(Ending::Itself)?)?;
     let brief = request_with(stage, BRIEF);
     ensure(brief == Some(0), || format!("the brief is in request {brief:?}"))?;
-    let has_own = ["claude", "codex"].contains(&stage.subject.id);
-    ensure(!has_own || stage.file("mine").exists(), || "the own hook was not called".to_owned())?;
+    // Claude Code and Codex tell the model which skills there are.
+    let tells = ["claude", "codex"].contains(&stage.subject.id);
+    let skill = request_with(stage, "Create checkpoint, save progress");
+    ensure(!tells || skill == Some(0), || format!("the skill is in request {skill:?}"))?;
+    ensure(!tells || stage.file("mine").exists(), || "the own hook was not called".to_owned())?;
     stage.hooks_are_well()?;
-    // What the program itself wrote meanwhile stays.
-    let is_changed = |path: &Path| before.get(path) != written.get(path);
-    let paths = before.keys().chain(written.keys()).filter(|path| is_changed(path));
+    let ran = tree(&places);
     exits(&stage.piton(&["init", "--undo", "--yes"])?, 0)?;
     let after = tree(&places);
-    let wrong: Vec<&PathBuf> = paths.filter(|path| after.get(*path) != before.get(*path)).collect();
-    ensure(wrong.is_empty(), || format!("not as they were: {wrong:?}"))?;
-    Ok(format!("{} files, byte for byte", written.len().abs_diff(before.len())))
+    // What the program itself wrote meanwhile stays: Codex notes which projects are trusted.
+    let ours = differences(&written, &before);
+    for path in &ours {
+        let is_exact = after.get(path) == before.get(path);
+        let text = String::from_utf8_lossy(after.get(path).map_or(&[][..], |bytes| bytes));
+        let is_out = !text.contains("piton hook") && !text.contains("mcp_servers.piton");
+        let is_touched = ran.get(path) != written.get(path) || path.is_dir();
+        ensure(is_exact || is_touched && is_out, || format!("{} is left: {text}", path.display()))?;
+    }
+    Ok(format!("{} files and folders, byte for byte", ours.len()))
+}
+
+/// The paths at which two trees differ.
+fn differences(one: &Tree, other: &Tree) -> Vec<PathBuf> {
+    let paths: BTreeSet<&PathBuf> = one.keys().chain(other.keys()).collect();
+    paths.into_iter().filter(|path| one.get(*path) != other.get(*path)).cloned().collect()
 }
 
 /// The plugin is valid, and works once it is installed from the marketplace of this repository.

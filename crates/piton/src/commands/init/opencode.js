@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 export const Piton = async ({ client, directory }) => {
   const sessions = new Map();
   const state = (id) => {
-    if (!sessions.has(id)) sessions.set(id, { brief: undefined, used: 0, window: undefined, acted: false, notice: "" });
+    if (!sessions.has(id)) sessions.set(id, { brief: undefined, used: 0, window: undefined, acted: false, notice: "", telling: false });
     return sessions.get(id);
   };
 
@@ -32,6 +32,17 @@ export const Piton = async ({ client, directory }) => {
       }
     });
 
+  // Its output ends with the abort: what a person must know becomes a message of the session.
+  const stop = async (id, text) => {
+    const session = state(id);
+    session.telling = true;
+    const body = { noReply: true, parts: [{ type: "text", text }] };
+    await client.session.prompt({ path: { id }, body }).catch(() => {});
+    await client.tui.showToast({ body: { title: "Piton", message: text, variant: "warning" } }).catch(() => {});
+    session.telling = false;
+    await client.session.abort({ path: { id } });
+  };
+
   const begin = async (id, source) => {
     const answer = await ask("SessionStart", id, { source });
     state(id).brief = answer.hookSpecificOutput?.additionalContext ?? "";
@@ -43,6 +54,7 @@ export const Piton = async ({ client, directory }) => {
       if (window > 0) state(input.sessionID).window = window;
     },
     "chat.message": async (input) => {
+      if (state(input.sessionID).telling) return;
       if (state(input.sessionID).brief === undefined) await begin(input.sessionID, "startup");
       else await ask("UserPromptSubmit", input.sessionID);
     },
@@ -55,7 +67,7 @@ export const Piton = async ({ client, directory }) => {
       session.acted = false;
       const answer = await ask("PostToolUse", input.sessionID);
       session.notice = answer.hookSpecificOutput?.additionalContext ?? session.notice;
-      if (answer.continue === false) await client.session.abort({ path: { id: input.sessionID } });
+      if (answer.continue === false) await stop(input.sessionID, answer.stopReason ?? "");
     },
     "experimental.session.compacting": async (input) => {
       await ask("PreCompact", input.sessionID);
@@ -67,6 +79,9 @@ export const Piton = async ({ client, directory }) => {
       if (!session.notice || typeof output.output !== "string") return;
       output.output += `\n\n${session.notice}`;
       session.notice = "";
+    },
+    dispose: async () => {
+      await Promise.all([...sessions.keys()].map((id) => ask("SessionEnd", id)));
     },
     event: async ({ event }) => {
       const id = event.properties?.sessionID ?? event.properties?.info?.sessionID;

@@ -17,7 +17,7 @@ pub(super) fn setting(places: &Places) -> Setting {
         Edit { path: places.opencode.join("plugin/piton.js"), what: What::Own(PLUGIN.to_owned()) },
         Edit {
             path: places.root.join("opencode.json"),
-            what: What::Json(vec![Member::Value(&["mcp", "piton"], server)]),
+            what: What::Commented(vec![Member::Value(&["mcp", "piton"], server)]),
         },
     ];
     edits.extend(TEXTS.iter().map(|text| Edit {
