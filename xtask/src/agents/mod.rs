@@ -11,6 +11,7 @@ mod drive;
 mod install;
 mod namespace;
 mod runs;
+mod sessions;
 mod stage;
 mod subject;
 
@@ -125,7 +126,7 @@ fn print_row(Row { program, case, outcome, took }: &Row) {
         Outcome::Failed(why) => ("FAILED", why),
         Outcome::Skipped(why) => ("skipped", why),
     };
-    println!("{program:9} {case:12} {word:7} {:5.1} s  {remark}", took.as_secs_f64());
+    println!("{program:9} {case:15} {word:7} {:5.1} s  {remark}", took.as_secs_f64());
 }
 
 /// The programs that were asked for.
@@ -200,6 +201,10 @@ fn one(args: &AgentsArgs, case: &Case, subject: &Subject, cache: &Cache) -> Outc
         return Outcome::Skipped(format!("{} is not installed", subject.id));
     }
     let piton = args.piton.as_deref().unwrap_or(Path::new("piton"));
+    let needed = piton.display().to_string();
+    if !case.needs.is_empty() && !shell::answers(&needed, &[case.needs, "--help"]) {
+        return Outcome::Skipped(format!("`piton {}` is not there", case.needs));
+    }
     let mut stage = match Stage::new(subject, cache, piton) {
         Ok(stage) => stage,
         Err(Broken(why)) => return Outcome::Failed(why),

@@ -102,6 +102,15 @@ pub struct Call {
     pub agent_id: Option<String>,
     llm_response: Option<Response>,
     context_window: Option<Window>,
+    tool_calls: Vec<Operation>,
+}
+
+/// An operation that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Operation {
+    #[serde(rename = "tool_use_id")]
+    id: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -153,6 +162,12 @@ impl Call {
     /// Tells whether a session starts again after its conversation was compacted.
     pub fn is_compacted(&self) -> bool {
         self.source.as_deref() == Some("compact")
+    }
+
+    /// The id of the last operation that has ended, where the program names them: a record without it is
+    /// behind, because programs write records when they have time.
+    pub fn operation(&self) -> Option<&str> {
+        self.tool_calls.last().map(|operation| operation.id.as_str()).filter(|id| !id.is_empty())
     }
 
     /// Tokens in use, where the call itself says it.
