@@ -10,6 +10,7 @@ pub mod codex;
 pub mod command;
 pub mod gemini;
 pub mod hook;
+pub mod mcp;
 pub mod opencode;
 pub mod own;
 pub mod program;

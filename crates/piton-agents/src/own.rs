@@ -79,7 +79,8 @@ fn gemini(files: &[(String, String)]) -> Own {
     let mut own = Own::default();
     for settings in parsed(files) {
         let servers = settings["mcpServers"].as_object().into_iter().flatten();
-        own.asking_servers.extend(servers.map(|(name, _)| name.clone()));
+        let asks = servers.filter(|(_, server)| server["trust"] != true);
+        own.asking_servers.extend(asks.map(|(name, _)| name.clone()));
         let tools = &settings["tools"]["allowed"];
         own.allows |= tools.as_array().is_some_and(|allowed| !allowed.is_empty());
     }
@@ -142,7 +143,7 @@ mod tests {
         let trusted = format!("{config}{trust}");
         let found = read("codex", &[("/h/config.toml", &trusted), hooks]);
         assert!(found.untrusted_hooks.is_empty(), "{found:?}");
-        let servers = r#"{"mcpServers":{"db":{"command":"x"}}}"#;
+        let servers = r#"{"mcpServers":{"db":{"command":"x"},"own":{"trust":true}}}"#;
         assert_eq!(read("gemini", &[("/h/settings.json", servers)]).asking_servers, ["db"]);
     }
 }

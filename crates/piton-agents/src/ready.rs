@@ -165,9 +165,8 @@ impl Gap {
             Self::McpServers(servers) => {
                 let servers = servers.join(", ");
                 let remedy = match program.as_str() {
-                    "claude" => "name their tools in `tools` (`mcp__SERVER__TOOL`)",
                     "codex" => "set `default_tools_approval_mode = \"approve\"` for them",
-                    _ => "they are offered only with `permissions = \"all\"`",
+                    _ => "set `\"trust\": true` for them, or `permissions = \"all\"`",
                 };
                 format!("nobody can approve tools of the MCP servers {servers}: {remedy}")
             }
@@ -184,8 +183,6 @@ impl Gap {
 
 /// Arguments of Claude Code that switch off all hooks.
 const HOOKS_OFF: [&str; 2] = ["--bare", "--safe-mode"];
-/// How Claude Code names the tools of MCP servers.
-const MCP_TOOL: &str = "mcp__";
 
 /// What an agent lacks, the worst first; what cannot be known behind that is not guessed.
 pub fn gaps(seen: &Seen, agent: &Agent) -> Vec<Gap> {
@@ -201,11 +198,7 @@ pub fn gaps(seen: &Seen, agent: &Agent) -> Vec<Gap> {
     let is_all = permissions == Permissions::All;
     add(program == "claude" && is_all && seen.is_root, Gap::Root);
     add(!seen.has_login, Gap::NoLogin);
-    let mut servers = seen.own.asking_servers.clone();
-    let names_tools = agent.tools.iter().any(|tool| tool.starts_with(MCP_TOOL));
-    if program == "claude" && !names_tools {
-        servers.extend(agent.mcp.clone().map(|file| format!("of {file}")));
-    }
+    let servers = seen.own.asking_servers.clone();
     let asks = !servers.is_empty() && (program == "codex" || !is_all && !is_own);
     add(asks, Gap::McpServers(servers));
     let untrusted = seen.own.untrusted_hooks.clone();
@@ -253,10 +246,6 @@ mod tests {
         assert_eq!(gaps(&Seen { own: allows, ..ready.clone() }, &own), []);
         let all = Agent { permissions: Permissions::All, ..claude.clone() };
         assert_eq!(gaps(&Seen { is_root: true, ..ready.clone() }, &all), [Gap::Root]);
-        let mcp = Agent { mcp: Some("m.json".to_owned()), ..claude.clone() };
-        assert_eq!(gaps(&ready, &mcp), [Gap::McpServers(vec!["of m.json".to_owned()])]);
-        let named = Agent { tools: vec!["Bash".to_owned(), "mcp__m__x".to_owned()], ..mcp };
-        assert_eq!(gaps(&ready, &named), []);
         let bare = Agent { args: vec!["--bare".to_owned()], ..claude };
         assert_eq!(gaps(&ready, &bare), [Gap::HooksOff("--bare".to_owned())]);
         let asking_servers = vec!["db".to_owned()];
