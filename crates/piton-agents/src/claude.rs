@@ -10,7 +10,8 @@ use piton_core::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::program::{Ask, Halt, Invocation, Permissions, Program};
+use crate::mcp::{Mcp, Servers};
+use crate::program::{Ask, Halt, Invocation, MCP_TOOL, Permissions, Program};
 use crate::setup::{Stop, StopPlace, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
 use crate::verdict::{Exit, Verdict, from_status, from_words};
@@ -52,6 +53,11 @@ impl Program for Claude {
         Stop { settings: Some(path), ..stop }
     }
 
+    fn mcp(&self, file: &str, servers: &Servers, _: &str, _: Permissions) -> Mcp {
+        let tools = servers.keys().map(|name| format!("{MCP_TOOL}{name}")).collect();
+        Mcp { args: vec!["--mcp-config".to_owned(), file.to_owned()], tools, ..Mcp::default() }
+    }
+
     fn window(&self) -> u64 {
         200_000
     }
@@ -70,7 +76,6 @@ fn common(ask: &Ask<'_>) -> Invocation {
         .option("--model", ask.model)
         .option("--permission-mode", mode)
         .option("--allowedTools", ask.allowed("Bash").as_deref())
-        .option("--mcp-config", ask.mcp_config)
         .option("--settings", ask.settings)
 }
 

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use piton_core::Timestamp;
 use serde::Deserialize;
 
+use crate::mcp::{self, Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
 use crate::setup::Record;
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing};
@@ -48,6 +49,10 @@ impl Program for Codex {
     fn record(&self, session: &str) -> Option<Record> {
         let ending = format!("{session}.jsonl");
         Some(Record { variable: "CODEX_HOME", usual: ".codex", folder: "sessions", ending })
+    }
+
+    fn mcp(&self, _: &str, servers: &Servers, _: &str, permissions: Permissions) -> Mcp {
+        Mcp { args: mcp::codex(servers, permissions != Permissions::Own), ..Mcp::default() }
     }
 
     fn window(&self) -> u64 {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use crate::mcp::{self, Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
 use crate::setup::{STOP_FILE, Stop, StopPlace, plugin};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
@@ -48,6 +49,15 @@ impl Program for Opencode {
         let mut stop = Stop::new(place).file(&path, &PLUGIN.replace("STOP_FILE", STOP_FILE));
         stop.env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), plugin(&path)));
         stop
+    }
+
+    fn mcp(&self, _: &str, servers: &Servers, folder: &str, _: Permissions) -> Mcp {
+        let path = format!("{folder}/opencode-mcp.json");
+        Mcp {
+            env: vec![("OPENCODE_CONFIG".to_owned(), path.clone())],
+            files: vec![(path, mcp::opencode(servers))],
+            ..Mcp::default()
+        }
     }
 
     fn window(&self) -> u64 {

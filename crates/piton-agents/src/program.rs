@@ -4,8 +4,12 @@ use std::fmt::Debug;
 
 pub use piton_core::agent::Permissions;
 
+use crate::mcp::{Mcp, Servers};
 use crate::setup::{Record, Stop, StopPlace};
 use crate::stream::Reader;
+
+/// How Claude Code names the tools of MCP servers.
+pub(crate) const MCP_TOOL: &str = "mcp__";
 
 /// An agent program: how it is called, and what it says.
 pub trait Program: Sync + Debug {
@@ -32,6 +36,18 @@ pub trait Program: Sync + Debug {
         Stop::default()
     }
 
+    /// How it is given the MCP servers of a file, whose path and content are these. `folder` is one of
+    /// ours, which lives as long as the attempt.
+    fn mcp(
+        &self,
+        _file: &str,
+        _servers: &Servers,
+        _folder: &str,
+        _permissions: Permissions,
+    ) -> Mcp {
+        Mcp::default()
+    }
+
     /// Where it records a session beside its stream; `None` if the stream says everything.
     fn record(&self, _session: &str) -> Option<Record> {
         None
@@ -56,20 +72,26 @@ pub struct Ask<'a> {
     pub tools: &'a [String],
     /// Further arguments.
     pub args: &'a [String],
-    /// A file with the MCP servers of the run, where the program takes one.
-    pub mcp_config: Option<&'a str>,
+    /// Tools of MCP servers that are allowed unless the user names some of them.
+    pub mcp_tools: &'a [String],
     /// A file with settings of ours, hooks among them, where the program takes one.
     pub settings: Option<&'a str>,
 }
 
 impl Ask<'_> {
-    /// The tools that are allowed by name: those of the user, else the shell where edits are allowed.
+    /// The tools that are allowed by name: those of the user, else the shell where edits are allowed,
+    /// and those of MCP servers.
     pub(crate) fn allowed(&self, shell: &str) -> Option<String> {
-        match self.permissions {
-            _ if !self.tools.is_empty() => Some(self.tools.join(",")),
-            Permissions::Edits => Some(shell.to_owned()),
-            Permissions::Own | Permissions::All => None,
+        let mut allowed = match self.permissions {
+            _ if !self.tools.is_empty() => self.tools.to_vec(),
+            Permissions::Edits => vec![shell.to_owned()],
+            Permissions::Own | Permissions::All => Vec::new(),
+        };
+        let names_some = self.tools.iter().any(|tool| tool.starts_with(MCP_TOOL));
+        if self.permissions == Permissions::Edits && !names_some {
+            allowed.extend_from_slice(self.mcp_tools);
         }
+        (!allowed.is_empty()).then(|| allowed.join(","))
     }
 }
 

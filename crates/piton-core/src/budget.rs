@@ -122,7 +122,7 @@ pub const TABLE: &[Row] = &[
     row("log_bytes", "64MB", "log size of one attempt, per stream", "the middle of the log is dropped"),
     row("run_log_bytes", "4GB", "log size of a run", "no new steps start and the run stops (exit 6)"),
     row("network_wait", "15m", "time that one step waits for the network", "the step fails (exit 1); with 0, it is retried like any failure"),
-    row("rate_limit_wait", "6h", "time that one step waits for rate limits", "the step fails (exit 1); with 0, it is retried like any failure"),
+    row("rate_limit_wait", "192h", "time that one step waits for rate limits", "the step fails (exit 1); with 0, it is retried like any failure"),
     row("same_failure", "3", "failures of a step for the same reason, if it has an `escalation`", "a person is asked (exit 3)"),
     row("restarts", "10", "restarts of a step that was killed or lost, per driver", "the step fails (exit 1)"),
 ];
@@ -171,7 +171,8 @@ impl Default for Budgets {
             log_bytes: 64_000_000,
             run_log_bytes: 4_000_000_000,
             network_wait: Millis::from_secs(15 * 60),
-            rate_limit_wait: Millis::from_secs(6 * HOUR),
+            // A limit of a week ends within it.
+            rate_limit_wait: Millis::from_secs(8 * 24 * HOUR),
             restarts: 10,
             same_failure: 3,
             step: Spend::default(),

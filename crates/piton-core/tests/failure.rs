@@ -195,6 +195,8 @@ fn the_reset_of_a_rate_limit_is_read_in_every_form() {
         ("Limit reached · resets 8pm", at(1_763_233_200)),
         ("You're out of extra usage · resets 8pm (Nowhere/At_All)", at(1_763_233_200)),
         ("You have used your plan's new allowance. It resets at 8pm.", at(1_763_233_200)),
+        ("Your plan's monthly cap is used up; it resets on Nov 17 at 1pm", at(1_763_380_800)),
+        ("No messages left today. They reset in 2 hours.", after(7_200_000)),
         ("[API Error: You have exhausted your daily quota on this model.]", None),
     ] {
         let found = class_of(text, false, true);

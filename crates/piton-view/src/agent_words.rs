@@ -50,14 +50,15 @@ pub(crate) fn begins(begun: &AgentBegun) -> String {
     }
 }
 
-/// Where an agent stands: what it does, its tokens, its window, what it costs.
+/// Where an agent stands: its tokens, its window, what it costs, and what it does. The numbers come
+/// first, because a live picture cuts the end.
 pub fn standing(agent: &AgentState) -> String {
     let mut parts = Vec::new();
     let tokens = agent.tokens.total();
     if tokens > 0 {
         parts.push(format!("{} tokens", thousands(tokens)));
     }
-    parts.extend(agent.percent().map(|percent| format!("{percent} % of its window")));
+    parts.extend(agent.percent().map(|percent| format!("window {percent} %")));
     if tokens > 0 {
         let cost = dollars(agent.money_micros);
         parts.push(if agent.is_cost_known {
@@ -70,7 +71,7 @@ pub fn standing(agent: &AgentState) -> String {
     match (sanitize(&agent.doing), standing.is_empty()) {
         (doing, true) => doing,
         (doing, false) if doing.is_empty() => standing,
-        (doing, false) => format!("{doing} ({standing})"),
+        (doing, false) => format!("{standing}: {doing}"),
     }
 }
 
@@ -96,8 +97,8 @@ mod tests {
         let mut agent = AgentState { tokens, money_micros: 1_250_000, ..AgentState::default() };
         (agent.context, agent.window) = (Some(30_000), 200_000);
         agent.doing = "Bash make".to_owned();
-        let known = "Bash make (30k tokens, 15 % of its window, $1.25)";
-        let unknown = "Bash make (30k tokens, 15 % of its window, cost unknown (counts $1.25))";
+        let known = "30k tokens, window 15 %, $1.25: Bash make";
+        let unknown = "30k tokens, window 15 %, cost unknown (counts $1.25): Bash make";
         assert_eq!(standing(&agent), unknown);
         agent.is_cost_known = true;
         assert_eq!(standing(&agent), known);

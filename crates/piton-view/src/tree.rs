@@ -313,12 +313,16 @@ impl Tree<'_> {
         }
         row.runs = matches!(state.progress, Progress::Running { .. });
         // What an agent writes is for programs: what it does is shown instead.
-        let agent = state.agent.as_deref().filter(|agent| row.runs && !agent.program.is_empty());
-        let agent = agent.map(agent_words::standing).filter(|standing| !standing.is_empty());
+        let waits = matches!(state.progress, Progress::Waiting { .. });
+        let agent = state.agent.as_deref().filter(|agent| !agent.program.is_empty());
+        let agent = agent.filter(|_| row.runs || waits).map(agent_words::standing);
+        let agent = agent.filter(|standing| !standing.is_empty());
+        if let (None, Some(agent)) = (&self.live, &agent) {
+            row.below(agent.clone());
+        }
         let live = self.live.filter(|_| row.runs);
         let output = |live: &Live<'_>| agent.clone().or_else(|| (live.tail)(&lane.step(step.id)));
         let Some((live, output)) = live.and_then(|l| Some((l, output(&l)?))) else {
-            row.beside = agent.unwrap_or(row.beside);
             return self.rows.push(row);
         };
         let output = sanitize(&output);

@@ -188,6 +188,24 @@ impl Connection {
         Ok(Some(attached))
     }
 
+    /// Ends what earlier attempts of a step left running: it may hold the session that the next one
+    /// continues, or write the same files.
+    pub(crate) fn end_left_before(&self, attempt: &Attempt) -> Result<(), String> {
+        let is_earlier = |stray: &strays::Stray| {
+            let key = stray.key.as_deref().and_then(|key| key.parse::<Attempt>().ok());
+            key.is_some_and(|left| left.step == attempt.step && left.number < attempt.number)
+        };
+        let mut left = strays::find(&self.mark, None, &self.keep);
+        left.retain(is_earlier);
+        let stubborn = strays::end(&left);
+        let names: Vec<String> =
+            stubborn.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(format!("processes of an earlier attempt do not end: {}", names.join(", ")))
+    }
+
     fn end_strays(&self, attached: &mut Attached) -> Result<()> {
         let keeper = self.keeper.as_ref().map(|k| k.welcome().pid);
         let found = strays::sweep(&self.mark, keeper, &self.keep).map_err(|stubborn| {

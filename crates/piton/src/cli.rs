@@ -203,6 +203,14 @@ pub struct DriveArgs {
     pub no_next: bool,
 }
 
+impl DriveArgs {
+    /// Whether they say what only a person may: to push a driver out, or to accept what changed.
+    pub fn is_decision(&self) -> bool {
+        let accepts = self.accept_plan || self.accept_spec || self.accept_outputs;
+        self.takeover || accepts || self.accept_gates || self.force_replan
+    }
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {

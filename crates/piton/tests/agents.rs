@@ -5,6 +5,11 @@
 
 mod common;
 
+#[path = "agents/limits.rs"]
+mod limits;
+#[path = "agents/seen.rs"]
+mod seen;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 

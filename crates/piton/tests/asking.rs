@@ -196,6 +196,38 @@ fn a_step_can_not_decide_about_its_own_run() {
     project.piton(&["resume"]).exits(0);
 }
 
+/// If this fails, an agent approves, ends or deletes the work of another run.
+#[test]
+fn a_step_can_not_decide_about_another_run() {
+    let clean = "env -i PATH=\"$PATH\" HOME=\"$HOME\" $PROGRAM";
+    let tries = [
+        "$PROGRAM approve other P2".to_owned(),
+        format!("{clean} reject other P2"),
+        format!("setsid -w {clean} abort other"),
+        format!("{clean} rollback other"),
+        "$PROGRAM undo other".to_owned(),
+        "$PROGRAM retry other P1 --again".to_owned(),
+        format!("{clean} skip other P2"),
+        "$PROGRAM run other.toml --fresh".to_owned(),
+        "$PROGRAM resume other --takeover".to_owned(),
+        "$PROGRAM resume other --accept-plan".to_owned(),
+        "$PROGRAM gc".to_owned(),
+    ];
+    let count = tries.len();
+    let lines = tries.map(|t| format!("({t}) 2>> said.txt; echo $? >> codes.txt\n")).concat();
+    let project = Project::with_plan(&format!("[[phase]]\nid = \"P1\"\nrun = '''\n{lines}'''\n"));
+    let other = "[[phase]]\nid = \"P1\"\nrun = \"true\"\n[[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n";
+    project.write("other.toml", other);
+    project.commit();
+    project.piton(&["run", "other.toml", "--run-id", "other"]).exits(3);
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    assert_eq!(project.lines("codes.txt"), vec!["4"; count], "{}", project.read("said.txt"));
+    assert_eq!(project.status("other"), "waiting");
+    let refused = |event: &Event| matches!(event, Event::CommandRefused(_));
+    assert!(project.events("r").iter().any(refused), "the run whose step tried it records it");
+    project.piton(&["approve", "other", "P2", "--no-resume"]).exits(0);
+}
+
 /// Lost: nobody learns that an agent tried to approve, end or delete; or its loop fills the ledger.
 #[test]
 fn what_a_step_tries_is_recorded_once() {
@@ -354,16 +386,6 @@ fn an_approval_that_no_command_made_is_refused() {
     project.write("go", "");
     driver.wait().exits(3);
     assert!(decisions(&project).is_empty());
-}
-
-/// If this fails, a run that a person made to decide about another one can't.
-#[test]
-fn a_step_of_another_run_may_decide() {
-    let project = Project::with_plan("[[phase]]\nid = \"P\"\ngate = \"Go\"\nrun = \"true\"\n");
-    project.write("other.toml", "[[phase]]\nid = \"Q\"\nrun = \"$PROGRAM approve r P\"\n");
-    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
-    project.piton(&["run", "other.toml"]).exits(0);
-    project.piton(&["resume", "r"]).exits(0);
 }
 
 /// If this fails, a decision is on record with the time at which a stopped driver woke up.

@@ -64,8 +64,8 @@ pub(super) struct Place {
 pub(super) enum Ending<'a> {
     /// Never.
     Itself,
-    /// All its processes are killed as soon as this is so.
-    Killed(&'a dyn Fn() -> bool),
+    /// All its processes are killed as soon as this is so, and it has said what it does, if it does.
+    Killed(&'a dyn Fn(bool) -> bool),
     /// A hook stops it, which was asked to before.
     Asked,
     /// It is interrupted as soon as an operation has ended.
@@ -122,6 +122,11 @@ impl Following {
     fn hear(&mut self, line: String) {
         self.said.extend(self.reader.line(&line));
         self.last = line;
+    }
+
+    /// Whether an operation is under way, as far as the program has said.
+    fn is_at_work(&self) -> bool {
+        !self.reader.in_flight().is_empty()
     }
 
     /// Whether an operation has ended, and none is under way.
@@ -196,7 +201,9 @@ fn follow(
             }
         }
         match ending {
-            Ending::Killed(is_due) if ended.is_none() && is_due() => kill_all(&place.home)?,
+            Ending::Killed(is_due) if ended.is_none() && is_due(following.is_at_work()) => {
+                kill_all(&place.home)?;
+            }
             Ending::Interrupted if !is_asked && following.is_between() => {
                 is_asked = true;
                 signal(child.id(), Signal::INT);
@@ -240,6 +247,21 @@ pub(super) fn of(home: &Path) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(has_home).collect()
+}
+
+/// The processes with this home whose program has this name.
+pub(super) fn named(home: &Path, name: &str) -> Vec<u32> {
+    let is_named = |pid: &u32| {
+        let found = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        // node calls its main thread so.
+        found.trim() == name || found.trim() == "MainThread"
+    };
+    of(home).into_iter().filter(is_named).collect()
+}
+
+/// Kills one process.
+pub(super) fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
 }
 
 fn signal(pid: u32, signal: Signal) {

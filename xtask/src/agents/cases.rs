@@ -47,6 +47,8 @@ pub(super) const CASES: &[Case] = &[
     Case { name: "run-test", only: &[], needs: "", play: runs::failing_test },
     Case { name: "run-budget", only: &[], needs: "", play: runs::budget },
     Case { name: "run-handoff", only: &[], needs: "", play: runs::handoff },
+    Case { name: "run-mcp", only: &[], needs: "", play: runs::mcp },
+    Case { name: "run-wrapper", only: &["codex"], needs: "", play: runs::wrapper_killed },
     Case { name: "session", only: &[], needs: "", play: sessions::goes_on },
     Case { name: "session-stop", only: &[], needs: "", play: sessions::stops },
     Case { name: "session-end", only: &[], needs: "", play: sessions::ends },
@@ -107,13 +109,15 @@ fn killed(stage: &mut Stage<'_>) -> Result<String, Broken> {
     let begun = stage.file("begun");
     let command = format!("echo x > '{}'; sleep 600", begun.display());
     stage.api.follow(Script::new([(stage.subject.shell)(&command), Answer::text("unseen")]));
-    let attempt = stage.start(Ending::Killed(&|| begun.exists()))?;
+    // opencode tells of tools when they have ended. The others tell at once, but the operation may be
+    // faster than the line about it.
+    let tells = stage.subject.id != "opencode";
+    let is_due = |is_at_work: bool| begun.exists() && (is_at_work || !tells);
+    let attempt = stage.start(Ending::Killed(&is_due))?;
     judged(&attempt, "Interrupted", |v| matches!(v, Verdict::Interrupted(_)))?;
     let strays = attempt::of(&stage.place.home);
     ensure(strays.is_empty(), || format!("processes live on: {strays:?}"))?;
     let session = attempt.session.as_deref().ok_or("it named no session before it was killed")?;
-    // opencode tells of tools when they have ended.
-    let tells = stage.subject.id != "opencode";
     ensure(attempt.in_flight.is_empty() != tells, || format!("{:?}", attempt.in_flight))?;
     let lost = attempt.totals.tokens.total();
     ensure((lost > 0) == tells, || format!("the killed attempt used {lost} tokens"))?;

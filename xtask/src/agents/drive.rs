@@ -16,7 +16,7 @@ use crate::shell::capture;
 /// A run that has not ended by then does not: agents need up to a minute for a turn on a loaded machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(420);
 /// How long a keeper needs to end after its driver, at most, on a loaded machine.
-const STILL_WITHIN: Duration = Duration::from_secs(10);
+const STILL_WITHIN: Duration = Duration::from_secs(30);
 /// How often something is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 

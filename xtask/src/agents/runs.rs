@@ -2,7 +2,9 @@
 //! limited, out of budget, out of context.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use super::Broken;
 use super::api::{Answer, Script};
@@ -17,6 +19,9 @@ const SLOW: &str = "sleep 3";
 const THINKS: Duration = Duration::from_secs(20);
 /// How long after its beginning a limit ends: long enough to be waited for.
 const LIMIT_SECS: i64 = 12;
+
+/// How long it may take until Piton has heard of an operation, on a busy machine.
+const HEARD_WITHIN: Duration = Duration::from_secs(60);
 
 /// A plan that is done when the file is written.
 const ARTIFACT: &str = "artifacts = [\"done.txt\"]";
@@ -73,8 +78,7 @@ pub(super) fn all_killed(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.api.follow(Script::new([(stage.subject.shell)(&command), Answer::text("unseen")]));
     let mut run = stage.begin(&["run", "plan.toml"])?;
     run.until("the operation", appears(&begun))?;
-    // What the agent says is heard after a moment.
-    std::thread::park_timeout(Duration::from_secs(2));
+    heard(stage)?;
     attempt::kill_all(&stage.place.home)?;
     drop(run);
     stage.api.follow(writes(stage));
@@ -90,6 +94,66 @@ pub(super) fn all_killed(stage: &mut Stage<'_>) -> Result<String, Broken> {
     ensure(last.contains(told), || format!("the request does not hold {told:?}"))?;
     stage.is_still()?;
     Ok("in the same session".to_owned())
+}
+
+/// Waits until Piton has heard what the agent does; of opencode, which says that later, its session.
+fn heard(stage: &Stage<'_>) -> Result<(), Broken> {
+    let sign = if stage.subject.id == "opencode" { "\"session\":\"" } else { "begun" };
+    let begun = Instant::now();
+    loop {
+        let (_, status) = stage.piton(&["status", "--json"])?;
+        if status.contains(sign) {
+            return Ok(());
+        }
+        ensure(begun.elapsed() < HEARD_WITHIN, || format!("it is not heard: {status}"))?;
+    }
+}
+
+/// The program from npm is a wrapper. It alone is killed, and what it wraps lives on and holds the
+/// session: that is ended, and the session continues.
+pub(super) fn wrapper_killed(stage: &mut Stage<'_>) -> Result<String, Broken> {
+    stage.plan(&Plan { step: ARTIFACT, ..Plan::default() })?;
+    let begun = stage.file("begun");
+    let command = format!("echo x > '{}'; sleep 600", begun.display());
+    stage.api.follow(Script::new([(stage.subject.shell)(&command), Answer::text("unseen")]));
+    let mut run = stage.begin(&["run", "plan.toml"])?;
+    run.until("the operation", appears(&begun))?;
+    heard(stage)?;
+    stage.api.follow(writes(stage));
+    let wrappers = attempt::named(&stage.place.home, "node");
+    ensure(wrappers.len() == 1, || format!("{} wrappers", wrappers.len()))?;
+    wrappers.into_iter().for_each(attempt::kill);
+    let ran = run.end()?;
+    exits(&ran, 0)?;
+    is_written(stage)?;
+    ensure(ran.1.contains("continues session"), || format!("another session:\n{}", ran.1))?;
+    ensure(!ran.1.contains("active writer"), || format!("it was held:\n{}", ran.1))?;
+    stage.is_still()?;
+    Ok("in the same session".to_owned())
+}
+
+/// A server with one tool, which writes its argument to the file that a variable names.
+const SERVER: &str = include_str!("server.js");
+
+/// The settings name an MCP server: it is started, and its tool is used without asking.
+pub(super) fn mcp(stage: &mut Stage<'_>) -> Result<String, Broken> {
+    let (server, file) = (stage.file("server.js"), stage.file("done.txt"));
+    fs::write(&server, SERVER)?;
+    let settings = json!({"mcpServers": {"notes": {"command": "node", "args": [server],
+        "env": {"NOTES_FILE": file}, "trust": true}}});
+    // Gemini CLI reads them from its own settings alone.
+    let is_own = stage.subject.id == "gemini";
+    let named = if is_own { ".gemini/settings.json" } else { "servers.json" };
+    fs::create_dir_all(stage.file(".gemini"))?;
+    fs::write(stage.file(named), settings.to_string())?;
+    let agent = if is_own { "" } else { "mcp = \"servers.json\"" };
+    stage.plan(&Plan { step: ARTIFACT, agent, ..Plan::default() })?;
+    let call = (stage.subject.mcp)("notes", "write", json!({"text": DONE}));
+    stage.api.follow(Script::new([call, Answer::text("It is written.")]));
+    exits(&stage.piton(&["run", "plan.toml"])?, 0)?;
+    is_written(stage)?;
+    stage.is_still()?;
+    Ok("its tool was used".to_owned())
 }
 
 /// An account at its limit: the lane is parked until that ends, and goes on by itself.

@@ -28,6 +28,8 @@ pub(super) struct Subject {
     pub(super) write: fn(&Path, &str) -> Answer,
     /// The call of a tool that runs a command.
     pub(super) shell: fn(&str) -> Answer,
+    /// The call of a tool of an MCP server.
+    pub(super) mcp: fn(&str, &str, Value) -> Answer,
 }
 
 /// Variables of processes.
@@ -54,6 +56,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         home: claude_home,
         write: |file, text| Answer::call("Write", json!({"file_path": file, "content": text})),
         shell: |command| Answer::call("Bash", json!({"command": command, "description": "Run it"})),
+        mcp: |server, tool, input| Answer::call(&format!("mcp__{server}__{tool}"), input),
     },
     Subject {
         id: "codex",
@@ -69,6 +72,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         shell: |command| {
             Answer::call("exec_command", json!({"cmd": command, "yield_time_ms": 60_000}))
         },
+        mcp: |server, tool, input| Answer::call(&format!("mcp__{server}__{tool}"), input),
     },
     Subject {
         id: "gemini",
@@ -82,6 +86,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
             let input = json!({"command": command, "description": "Run it"});
             Answer::call("run_shell_command", input)
         },
+        mcp: |server, tool, input| Answer::call(&format!("mcp_{server}_{tool}"), input),
     },
     Subject {
         id: "opencode",
@@ -92,6 +97,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         home: opencode_home,
         write: |file, text| Answer::call("write", json!({"filePath": file, "content": text})),
         shell: |command| Answer::call("bash", json!({"command": command, "description": "Run it"})),
+        mcp: |server, tool, input| Answer::call(&format!("{server}_{tool}"), input),
     },
 ];
 

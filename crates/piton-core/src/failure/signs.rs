@@ -155,7 +155,7 @@ pub(super) fn is_overloaded(text: &str) -> bool {
 
 /// Whether an agent says when something resets. Limits get new names; what they have in common is that.
 pub(super) fn names_a_reset(text: &str) -> bool {
-    let sign = r"(?i)\b(?:limit|quota|allowance|credits?)\b[^\n]{0,80}\breset(?:s|ting)?\b";
+    let sign = r"(?i)\b(?:limits?|quotas?|allowance|credits?|usage|caps?|budget|requests|messages|tokens)\b[^\n]{0,80}\breset(?:s|ting)?\b";
     pattern!(sign).is_some_and(|sign| sign.is_match(text))
 }
 

@@ -40,6 +40,9 @@ pub fn built_in() -> BTreeMap<String, Agent> {
     known.map(|name| ((*name).to_owned(), Agent::known(agent::Agent::new(name, name)))).collect()
 }
 
+/// Programs that take MCP servers for one call.
+const MCP_PROGRAMS: [&str; 3] = ["claude", "codex", "opencode"];
+
 /// An agent by name: one of these, or one that needs no table.
 pub fn named(agents: &BTreeMap<String, Agent>, name: &str) -> Option<Agent> {
     agents.get(name).cloned().or_else(|| built_in().remove(name))
@@ -101,6 +104,13 @@ fn read_rules(node: &Node<'_, '_>, usual: agent::Agent, sink: &mut Sink<'_>) -> 
         found.into_iter().map(|word| word.value).collect()
     };
     let mcp = node.text("mcp", sink);
+    if let Some(Located { span, .. }) =
+        mcp.as_ref().filter(|_| !MCP_PROGRAMS.contains(&&*usual.program))
+    {
+        let message = format!("{} cannot be given MCP servers by `mcp`", usual.program);
+        let hint = "put them into its own settings";
+        sink.error(code::BAD_VALUE, span, message, hint);
+    }
     agent::Agent {
         model: node.text("model", sink).map(|model| model.value),
         permissions: match node.choice("permissions", sink) {

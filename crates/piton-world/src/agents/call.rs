@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use piton_agents::mcp::{self, Servers};
 use piton_agents::{Ask, StopPlace};
+use piton_core::agent::Agent;
 use piton_engine::order::AgentOrder;
 
 /// The file in an attempt's folder that stops its agent once it exists.
@@ -41,15 +43,21 @@ pub(crate) fn call(
     let file = stop_file(folder);
     let place = StopPlace { folder: &text(folder), home: &text(home), file: &text(&file) };
     let stop = program.stop(&place);
-    let mcp = agent.mcp.as_ref().map(|path| text(&root.join(path)));
+    // A file that cannot be read was refused before.
+    let servers = servers(agent, root).unwrap_or_default();
+    let mcp = agent.mcp.as_ref().map(|path| {
+        program.mcp(&text(&root.join(path)), &servers, &text(folder), agent.permissions)
+    });
+    let mcp = mcp.unwrap_or_default();
+    let args: Vec<String> = mcp.args.iter().chain(&agent.args).cloned().collect();
     let ask = Ask {
         program: agent.binary.as_deref(),
         session: order.session.as_deref().unwrap_or_default(),
         model: agent.model.as_deref(),
         permissions: agent.permissions,
         tools: &agent.tools,
-        args: &agent.args,
-        mcp_config: mcp.as_deref(),
+        args: &args,
+        mcp_tools: &mcp.tools,
         settings: stop.settings.as_deref(),
     };
     let continued = order.session.as_deref().filter(|_| order.continues);
@@ -57,7 +65,7 @@ pub(crate) fn call(
         .and_then(|session| program.resume(session, &ask))
         .unwrap_or_else(|| program.start(&ask));
     let mut files = Vec::new();
-    for (path, content) in stop.files {
+    for (path, content) in stop.files.into_iter().chain(mcp.files) {
         let path = PathBuf::from(path);
         if path.starts_with(folder) {
             files.push((path, content));
@@ -67,9 +75,23 @@ pub(crate) fn call(
         }
     }
     let stops = [(piton_agents::STOP_FILE.to_owned(), text(&file))];
-    let env: BTreeMap<String, String> =
-        agent.env.clone().into_iter().chain(invocation.env).chain(stop.env).chain(stops).collect();
+    let env: BTreeMap<String, String> = agent
+        .env
+        .clone()
+        .into_iter()
+        .chain(invocation.env)
+        .chain(stop.env)
+        .chain(mcp.env)
+        .chain(stops)
+        .collect();
     Some(Called { argv: invocation.command, env: env.into_iter().collect(), files })
+}
+
+/// The MCP servers of an agent; why they cannot be read, if they can't.
+pub(super) fn servers(agent: &Agent, root: &Path) -> Result<Servers, String> {
+    let Some(file) = &agent.mcp else { return Ok(Servers::new()) };
+    let text = std::fs::read_to_string(root.join(file)).map_err(|error| error.to_string());
+    text.and_then(|text| mcp::servers(&text)).map_err(|why| format!("{file}: {why}"))
 }
 
 /// Writes a file outside of the attempt's folder, unless it is there.

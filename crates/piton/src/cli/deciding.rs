@@ -78,6 +78,7 @@ impl Command {
             Self::Approve(_) => "approve",
             Self::Doctor(_) => "doctor",
             Self::Gc(_) => "gc",
+            Self::Init(_) => "init",
             Self::Reject(_) => "reject",
             Self::Replan(_) => "replan",
             Self::Restore(_) => "restore",

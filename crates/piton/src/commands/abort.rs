@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     let loaded = store.load_row(row.clone())?;
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
-    super::request::refuse_inside(context, &loaded)?;
+    super::request::refuse_deciding(context, &loaded)?;
     if !Context::driver_lives(&row) && forget_unbegun(&mut store, &row.run_id)? {
         said(context, &row.run_id, "removed the run, which had not started");
         return Ok(());

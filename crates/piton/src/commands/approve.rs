@@ -18,7 +18,7 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
         return Err(no_gate_given(&mut store, &args.run_or_gate, verb)?);
     };
     let (loaded, place) = names::run_with_gate(&mut store, run, gate, verb)?;
-    request::refuse_inside(context, &loaded)?;
+    request::refuse_deciding(context, &loaded)?;
     if approved {
         request::refuse_unheld(context, &loaded)?;
     }

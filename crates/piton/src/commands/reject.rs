@@ -26,7 +26,7 @@ pub fn run(context: &Context, args: &RejectArgs) -> Result<()> {
         return Err(approve::no_gate_given(&mut store, &args.gate.run_or_gate, verb)?);
     };
     let (loaded, place) = names::run_with_gate(&mut store, run, gate, verb)?;
-    request::refuse_inside(context, &loaded)?;
+    request::refuse_deciding(context, &loaded)?;
     let redacted = |text: &str| request::message(context, &loaded, text);
     let message = redacted(&args.gate.message)?;
     let text = redacted(text.as_deref().unwrap_or_default())?;

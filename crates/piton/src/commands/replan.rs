@@ -21,7 +21,7 @@ pub fn run(context: &Context, args: &ReplanArgs) -> Result<()> {
     let inside = request::is_inside(context, &loaded);
     // A step may ask for another plan; what the limits say, only a person may set aside.
     if args.force_replan || !inside {
-        request::refuse_inside(context, &loaded)?;
+        request::refuse_deciding(context, &loaded)?;
     }
     let step = if inside { Some(asking(&loaded.state, args.phase.as_deref())?) } else { None };
     let phase = args.phase.clone().or_else(|| step.as_ref().map(|step| step.phase.clone()));

@@ -93,6 +93,13 @@ pub fn refuse_inside(context: &Context, loaded: &Loaded) -> Result<()> {
     refuse_unseen(context, loaded)
 }
 
+/// Refuses to decide about a run from inside a step, of that run or of another one of this project: an
+/// agent could else approve the work of its neighbour, or delete it.
+pub fn refuse_deciding(context: &Context, loaded: &Loaded) -> Result<()> {
+    refuse_inside(context, loaded)?;
+    if piton_process::strays::is_in_step() { refuse_any_step(context) } else { Ok(()) }
+}
+
 /// Whether a person may be asked about a run from here.
 pub fn may_ask(context: &Context, loaded: &Loaded) -> bool {
     !is_inside(context, loaded) && refuse_unseen(context, loaded).is_ok()
@@ -213,7 +220,10 @@ pub fn refuse_any_step(context: &Context) -> Result<()> {
         {
             let run_id = entry.file_name().to_string_lossy().into_owned();
             refused::record(context, &run_id);
-            return Err(inside(&run_id));
+            let message =
+                format!("this is a step of run {run_id}; a step cannot decide about runs");
+            return Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
+                .hint("run the command in your own terminal"));
         }
     }
     Ok(())

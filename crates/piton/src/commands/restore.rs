@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     if let Some(dir) = &args.to {
         return export(context, &point, &paths, &context.cwd.join(dir), args.dry_run);
     }
-    super::request::refuse_inside(context, &loaded)?;
+    super::request::refuse_deciding(context, &loaded)?;
     let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     let work = point.lane.as_ref().and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     if let (Some(lane), Some(work)) = (&point.lane, work)

@@ -75,6 +75,9 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
     }
+    if args.drive.is_decision() {
+        super::request::refuse_deciding(context, &loaded)?;
+    }
     super::request::refuse_inside(context, &loaded)?;
     if archived {
         super::run::refuse_beside(context, &mut store, &loaded)?;

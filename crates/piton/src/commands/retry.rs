@@ -15,7 +15,7 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
     let (run, wanted) =
         names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
     let loaded = pick(&mut store, run, args.again)?;
-    request::refuse_inside(context, &loaded)?;
+    request::refuse_deciding(context, &loaded)?;
     let loaded = super::rewind::finish_wherever(context, &mut store, loaded)?;
     let steps = match wanted {
         Some(wanted) => vec![names::step(&loaded, wanted)?],

@@ -36,7 +36,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
-    super::request::refuse_inside(context, &loaded)?;
+    super::request::refuse_deciding(context, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
     let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     // Without snapshots there is nothing to go back to: it says why.

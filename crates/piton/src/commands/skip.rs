@@ -19,7 +19,7 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
         names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
     let row = Context::pick(&mut store, run, request::unfinished, "unfinished run")?;
     let loaded = store.load_row(row)?;
-    request::refuse_inside(context, &loaded)?;
+    request::refuse_deciding(context, &loaded)?;
     let loaded = super::rewind::finish_wherever(context, &mut store, loaded)?;
     let step = match wanted {
         Some(wanted) => names::step(&loaded, wanted)?,

@@ -30,7 +30,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
         list(context, &loaded.row.run_id, &loaded.state.undo);
         return Ok(());
     }
-    super::request::refuse_inside(context, &loaded)?;
+    super::request::refuse_deciding(context, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
     let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     let act = picked(&loaded.state.undo, args.act)?;

@@ -187,8 +187,15 @@ fn items(answer: &Answer) -> Vec<Value> {
     let message = json!({"type": "message", "id": id("msg", answer), "role": "assistant",
         "status": "completed", "content": [text]});
     let calls = answer.calls.iter().map(|call| {
-        json!({"type": "function_call", "id": id("fc", answer), "call_id": id("call", answer),
-            "name": call.name, "arguments": call.input.to_string(), "status": "completed"})
+        let mut item = json!({"type": "function_call", "id": id("fc", answer),
+            "call_id": id("call", answer), "name": call.name,
+            "arguments": call.input.to_string(), "status": "completed"});
+        // Tools of an MCP server are offered as a group, and called by its name and theirs.
+        let in_group = call.name.rsplit_once("__").filter(|(group, _)| group.contains("__"));
+        if let Some((group, name)) = in_group {
+            (item["namespace"], item["name"]) = (group.into(), name.into());
+        }
+        item
     });
     [message].into_iter().chain(calls).collect()
 }

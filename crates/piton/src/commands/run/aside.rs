@@ -28,7 +28,7 @@ pub fn check(
     // As it is now: somebody may have taken it up while a person was asked.
     let run = &aside.run_id;
     let old = store.load(run)?;
-    request::refuse_inside(context, &old)?;
+    request::refuse_deciding(context, &old)?;
     if Context::driver_lives(&old.row) {
         return Err(
             driven(&old.row).hint(remedy![Words "or end it first with ", Piton "abort {run}"])

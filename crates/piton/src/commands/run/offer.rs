@@ -98,7 +98,7 @@ fn delete(
 ) -> Result<bool> {
     if let Some(row) = row {
         let run = store.load(&row.run_id)?;
-        request::refuse_inside(context, &run)?;
+        request::refuse_deciding(context, &run)?;
     }
     let failed = |error: std::io::Error| {
         CommandError::failed("world", format!("{} was not deleted: {error}", offer.record))

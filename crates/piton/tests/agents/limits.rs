@@ -1,0 +1,118 @@
+//! Limits of accounts, budgets and hand-offs: what parks, what stops, what ends.
+
+use piton_core::Event;
+
+use super::common::{self, Project};
+use super::{WORKS, of_agent, project, resume, tokens};
+
+/// A turn at a limit that only the program's words tell.
+fn says(words: &str) -> String {
+    format!("request 1 100 make; answered 1; ends true api_error \"{words}\"; exit 1\n")
+}
+
+/// Waits until the lane is parked: the program was started by then.
+fn parked(project: &Project) {
+    common::wait_until("the agent is started", || !of_agent(project, "count").is_empty());
+    common::wait_until("the lane is parked", || project.step_status("P/main/work") == "parked");
+}
+
+fn parked_until(project: &Project) -> Option<String> {
+    let status = project.status_json(&project.run_id());
+    status["parked_until"].as_str().map(str::to_owned)
+}
+
+/// Lost: a limit of a session, a week or a kind that nobody knows yet is taken for a failure, and all
+/// attempts are gone within a second.
+#[test]
+fn limits_in_words_park_until_their_reset() {
+    for (words, clock) in [
+        ("You've hit your session limit · resets 9am (UTC)", "T09:00:00Z"),
+        ("You've hit your weekly limit · resets 9:30pm (UTC)", "T21:30:00Z"),
+        ("You've hit your Opus limit · resets 11:15am (UTC)", "T11:15:00Z"),
+        ("Your stellar usage is used up. It resets at 6am (UTC).", "T06:00:00Z"),
+    ] {
+        let project = project("retries = 3", "", &[&says(words), WORKS]);
+        let driver = project.spawn(&["run", "plan.toml"]);
+        parked(&project);
+        let until = parked_until(&project).unwrap();
+        assert!(until.ends_with(clock), "{words}: {until}");
+        assert_eq!(of_agent(&project, "count").trim(), "1", "{words}");
+        project.piton(&["status"]).exits(0).says("parked, until").says("(in ");
+        project.kill_all();
+        drop(driver);
+    }
+}
+
+/// Lost: the whole run waits for the account of one lane; or a reboot makes it forget the limit.
+#[test]
+fn other_lanes_go_on_and_a_reboot_forgets_no_limit() {
+    let limited = "printf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s}}\\n' \
+                   $(($(date +%s) + 8))\n\
+                   request 1 100 make; ends true api_error 'You have hit your limit' ',\"api_error\":\"usage_limit_reached\"'; exit 1\n";
+    let other = "[[phase]]\nid = \"Q\"\nneeds = []\nrun = \"echo x > other.txt\"";
+    let project = project(other, "", &[limited, WORKS]);
+    let driver = project.spawn(&["run", "plan.toml"]);
+    parked(&project);
+    let until = parked_until(&project).unwrap();
+    project.wait_for("other.txt");
+    project.reboot();
+    drop(driver);
+    assert_eq!(parked_until(&project).unwrap(), until);
+    resume(&project).exits(0).says("continues session");
+    assert_eq!(of_agent(&project, "count").trim(), "2");
+    let ended = project.sh("date -u +%Y-%m-%dT%H:%M:%SZ").stdout;
+    assert!(ended.trim() >= until.as_str(), "{ended} {until}");
+    assert_eq!(tokens(&project), 220);
+    project.wait_quiet();
+}
+
+/// Lost: a step that must not wait waits.
+#[test]
+fn a_limit_fails_the_step_where_it_shall() {
+    let limit = says("You've hit your session limit · resets 9am (UTC)");
+    let project = project("retries = 3", "on_limit = \"stop\"", &[&limit]);
+    project.piton(&["run", "plan.toml"]).exits(1).says("claude: You've hit your session limit");
+    assert_eq!(of_agent(&project, "count").trim(), "1");
+}
+
+/// Lost: agents hand a step to each other for ever, as long as each changes something.
+#[test]
+fn handoffs_have_a_limit() {
+    let fills = |n: u32| {
+        format!(
+            "request 1 91000 make; echo {n} > half.txt; until_stopped; answered 1; \
+             ends false hook_stopped ''\n"
+        )
+    };
+    let turns = [fills(1), fills(2), fills(3)];
+    let turns: Vec<&str> = turns.iter().map(String::as_str).collect();
+    let project = project("", "window = 100000\nhandoffs = 2", &turns);
+    project.piton(&["run", "plan.toml"]).exits(1).says("the limit `handoffs` is reached (2)");
+    assert_eq!(of_agent(&project, "count").trim(), "3");
+    assert_eq!(project.read("half.txt").trim(), "3");
+    project.wait_quiet();
+}
+
+/// Lost: nobody hears that a budget runs out, or hears it with every request; and what has no price
+/// never reaches a budget of money.
+#[test]
+fn a_budget_of_money_warns_once_and_stops_although_the_cost_is_unknown() {
+    // By the prices of the documentation: 5 dollars for a million tokens that are sent.
+    let spends = "request 1 84000 make; answered 1; until [ -s told ]; do sleep 0.05; done\n\
+                  request 2 1000 make; answered 2\n\
+                  request 3 40000 make; until_stopped; answered 3; ends false hook_stopped ''\n";
+    let budgets = "[budgets]\nmoney = \"0.50\"";
+    let project = project("", budgets, &[spends, WORKS]);
+    project.write("piton.toml", r#"notify = "echo \"$PITON_MESSAGE\" >> told""#);
+    project.commit();
+    let stopped = project.piton(&["run", "plan.toml"]).exits(6);
+    stopped.says("budget money is used up").says("next: raise `money`");
+    let warned = project.events(&project.run_id());
+    let warned = warned.iter().filter(|event| matches!(event, Event::BudgetWarned(_))).count();
+    assert_eq!(warned, 1);
+    assert!(project.read("told").contains("of $0.50"), "{}", project.read("told"));
+    let plan = project.read("plan.toml").replace("0.50", "50.00");
+    project.write("plan.toml", &plan);
+    resume(&project).exits(0).says("continues session");
+    project.wait_quiet();
+}
