@@ -10,6 +10,7 @@ mod begin;
 mod conflict;
 mod degraded;
 mod error;
+mod in_place;
 mod merge;
 mod merged_command;
 pub mod names;
