@@ -11,6 +11,7 @@ pub mod command;
 pub mod gemini;
 pub mod hook;
 pub mod opencode;
+pub mod own;
 pub mod program;
 pub mod ready;
 pub mod setup;

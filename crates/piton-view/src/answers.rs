@@ -135,7 +135,7 @@ shapes! {
 
     /// An agent program that was looked for, and what is missing for work without a person.
     AgentFound<'a> {
-        id: &'static str, path: Option<&'a str>, version: Option<&'a str>,
+        id: &'a str, program: &'static str, path: Option<&'a str>, version: Option<&'a str>,
         /// The version that Piton was tested with.
         tested: Option<&'static str>,
         login: bool, missing: Vec<&'static str>,

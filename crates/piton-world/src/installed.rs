@@ -3,7 +3,8 @@
 //! For `piton doctor` and for whoever wants to know before a run starts. Nothing is changed: a program
 //! is only asked for its version.
 
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,8 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use piton_agents::TABLE;
-use piton_agents::ready::{Needs, Seen, needs, version};
+use piton_agents::own::own;
+use piton_agents::ready::{Gap, Needs, Own, Seen, Spot, gaps, needs, version};
+use piton_core::agent::Agent;
 
 use crate::Inherited;
 
@@ -25,70 +27,136 @@ const ANSWER_POLL: Duration = Duration::from_millis(10);
 /// Most bytes that are read of the answer: a version is one line.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
-/// Looks at all programs that are known by name. They are asked at the same time.
-pub fn all(inherited: &Inherited, home: Option<&Path>) -> Vec<Seen> {
-    let named = TABLE.iter().filter(|program| !program.binary().is_empty());
-    let looks: Vec<Look> =
-        named.map(|program| Look::begin(program.id(), program.binary(), inherited)).collect();
-    looks.into_iter().map(|look| look.end(inherited, home)).collect()
+/// Most bytes that are read of a file with settings of a program: people write them.
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+
+/// Where programs, logins and settings are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// What children inherit.
+    pub inherited: &'a Inherited,
+    /// The user's home.
+    pub home: Option<&'a Path>,
+    /// The project.
+    pub root: &'a Path,
 }
 
-/// Looks at one program; `binary` is its name.
-pub fn seen(id: &'static str, binary: &str, inherited: &Inherited, home: Option<&Path>) -> Seen {
-    Look::begin(id, binary, inherited).end(inherited, home)
+/// An agent whose program was looked at.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The agent.
+    pub agent: Agent,
+    /// What was seen of its program.
+    pub seen: Seen,
+    /// What it lacks for work without a person, the worst first.
+    pub gaps: Vec<Gap>,
 }
 
-/// A look at a program that was asked for its version.
-struct Look {
-    id: &'static str,
-    path: Option<PathBuf>,
-    asked: Option<Child>,
-    until: Instant,
+/// Looks at the programs of agents, those that Piton knows. Each program is asked for its version once,
+/// all at the same time.
+pub fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, place: &Place<'_>) -> Vec<Found> {
+    let known = agents.into_iter().filter_map(|agent| {
+        let program = piton_agents::find(&agent.program).filter(|_| agent.is_known())?;
+        let binary = agent.binary.as_deref().unwrap_or_else(|| program.binary());
+        Some((program.id(), agent, find(binary, place)))
+    });
+    let known: Vec<_> = known.collect();
+    let paths: BTreeSet<&PathBuf> = known.iter().filter_map(|(.., path)| path.as_ref()).collect();
+    let until = Instant::now() + ANSWER_WAIT;
+    let asked: Vec<(PathBuf, Option<Child>)> =
+        paths.into_iter().map(|path| (path.clone(), ask(path, place.inherited))).collect();
+    let answered: BTreeMap<PathBuf, Option<String>> = asked
+        .into_iter()
+        .map(|(path, child)| (path, child.and_then(|child| answer(child, until))))
+        .collect();
+    known
+        .into_iter()
+        .map(|(id, agent, path)| {
+            let said = path.as_ref().and_then(|path| answered.get(path)?.as_deref());
+            let around = Around { place, agent };
+            let seen = Seen {
+                id,
+                version: said.and_then(version),
+                path: path.map(|path| path.to_string_lossy().into_owned()),
+                has_login: needs(id).is_none_or(|needs| around.has_login(&needs)),
+                is_root: rustix::process::geteuid().is_root() && !around.is_set(SANDBOX),
+                own: needs(id).map(|needs| around.own(id, &needs)).unwrap_or_default(),
+            };
+            Found { agent: agent.clone(), gaps: gaps(&seen, agent), seen }
+        })
+        .collect()
 }
 
-impl Look {
-    fn begin(id: &'static str, binary: &str, inherited: &Inherited) -> Self {
-        let path = find(binary, variable(inherited, "PATH"));
-        let asked = path.as_deref().and_then(|path| ask(path, inherited));
-        Self { id, path, asked, until: Instant::now() + ANSWER_WAIT }
-    }
-
-    fn end(self, inherited: &Inherited, home: Option<&Path>) -> Seen {
-        let Self { id, path, asked, until } = self;
-        let Some(path) = path else { return Seen { id, ..Seen::default() } };
-        let said = asked.and_then(|child| answer(child, until));
-        Seen {
-            id,
-            version: said.as_deref().and_then(version),
-            has_login: needs(id).is_none_or(|needs| has_login(&needs, inherited, home)),
-            path: Some(path.to_string_lossy().into_owned()),
-        }
-    }
-}
-
-fn variable<'a>(inherited: &'a Inherited, name: &str) -> Option<&'a OsStr> {
-    let mut all = inherited.variables.iter();
-    all.find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
-}
+/// The variable with which Claude Code is told that root may do everything here.
+const SANDBOX: &str = "IS_SANDBOX";
 
 /// The program that a shell would start.
-fn find(binary: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    let folders = path?.as_bytes().split(|byte| *byte == b':');
-    let folders = folders.map(|folder| Path::new(OsStr::from_bytes(folder)));
+fn find(binary: &str, place: &Place<'_>) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| {
         let metadata = file.metadata();
         metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     };
+    if binary.contains('/') {
+        return Some(place.root.join(binary)).filter(is_program);
+    }
+    let path = place.inherited.variable("PATH")?;
+    let folders = path.as_bytes().split(|byte| *byte == b':');
+    let folders = folders.map(|folder| Path::new(OsStr::from_bytes(folder)));
     folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(binary)).find(is_program)
 }
 
-fn has_login(needs: &Needs, inherited: &Inherited, home: Option<&Path>) -> bool {
-    let set = |name: &&str| variable(inherited, name).is_some_and(|value| !value.is_empty());
-    let (folder, usual) = needs.folder;
-    let folder = variable(inherited, folder).map(PathBuf::from);
-    let folder = folder.or_else(|| Some(home?.join(usual)));
-    needs.variables.iter().any(set)
-        || folder.is_some_and(|folder| folder.join(needs.login).is_file())
+/// What an agent would find where it starts.
+struct Around<'a> {
+    place: &'a Place<'a>,
+    agent: &'a Agent,
+}
+
+impl Around<'_> {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        let own = self.agent.env.get(name).map(OsString::from);
+        let value = own.or_else(|| self.place.inherited.variable(name).map(OsStr::to_owned));
+        value.filter(|value| !value.is_empty())
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.variable(name).is_some()
+    }
+
+    /// A folder that a variable names, else one below the user's home.
+    fn folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
+        let set = self.variable(variable).map(PathBuf::from);
+        let home = self.agent.env.get("HOME").map(PathBuf::from);
+        let home = home.or_else(|| self.place.home.map(Path::to_owned));
+        set.or_else(|| Some(home?.join(usual)))
+    }
+
+    fn has_login(&self, needs: &Needs) -> bool {
+        let (variable, usual) = needs.folder;
+        let folder = self.folder(variable, usual);
+        needs.variables.iter().any(|name| self.is_set(name))
+            || folder.is_some_and(|folder| folder.join(needs.login).is_file())
+    }
+
+    fn own(&self, id: &str, needs: &Needs) -> Own {
+        let (variable, usual) = needs.folder;
+        let files = needs.settings.iter().filter_map(|spot| {
+            let path = match spot {
+                Spot::Folder(name) => self.folder(variable, usual)?.join(name),
+                Spot::Config(name) => self.folder("XDG_CONFIG_HOME", ".config")?.join(name),
+                Spot::Project(name) => self.place.root.join(name),
+            };
+            Some((path.to_string_lossy().into_owned(), read(&path)?))
+        });
+        own(id, &files.collect::<Vec<_>>())
+    }
+}
+
+/// The text of a file with settings; nothing if there is none that can be read.
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(SETTINGS_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Asks a program for its version; nothing if it cannot be started.

@@ -10,9 +10,9 @@ mod anew;
 mod checks;
 mod restored;
 
-use piton_agents::ready::Seen;
 use piton_view::answers::{Answer, Finding, Findings, Health};
 use piton_view::text::count;
+use piton_world::installed::Found;
 
 use crate::cli::DoctorArgs;
 use crate::context::Context;
@@ -47,8 +47,8 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     findings.push(checks::git(context));
     findings.extend(checks::place(context));
     findings.extend(checks::hooks(context));
-    let programs = agents::look();
-    findings.extend(agents::findings(&programs));
+    let programs = agents::look(context);
+    findings.extend(agents::findings(context, &programs));
     report(context, &findings, &programs);
     // A ledger that must not be touched holds everything back; other errors are plain failures.
     if !readable {
@@ -83,7 +83,7 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
-fn report(context: &Context, findings: &[Finding], programs: &[Seen]) {
+fn report(context: &Context, findings: &[Finding], programs: &[Found]) {
     let clean = findings.iter().all(|f| f.severity == Health::Ok);
     let layout = ui::stdout();
     ui::show(

@@ -94,4 +94,18 @@ fn doctor_names_agent_programs_and_what_they_lack() {
     assert_eq!(claude["missing"], serde_json::json!(["no_login"]));
     assert_eq!(agent(&found, "codex")["missing"], serde_json::json!(["no_answer", "no_login"]));
     assert_eq!(agent(&look(Some("k")), "claude")["missing"], serde_json::json!([]));
+    // What the settings say of an agent counts, and agents that only they name.
+    let settings = "[agents.claude]\npermissions = \"own\"\n[agents.night]\nprogram = \"claude\"\n\
+                    args = [\"--bare\"]\nenv = { ANTHROPIC_API_KEY = \"k\" }\n[agents.gemini]\n";
+    project.write("piton.toml", settings);
+    project.write(".codex/hooks.json", r#"{"hooks":{"Stop":[]}}"#);
+    let found = look(None);
+    let missing = |id: &str| agent(&found, id)["missing"].clone();
+    assert_eq!(missing("claude"), serde_json::json!(["no_permission", "no_login"]));
+    assert_eq!(missing("night"), serde_json::json!(["hooks_off"]));
+    assert_eq!(missing("codex"), serde_json::json!(["no_answer", "no_login", "untrusted_hooks"]));
+    let said = project.piton(&["doctor"]).exits(0);
+    said.says("warning: agent gemini: gemini is not found").says("command` can name its path");
+    project.write(".claude/settings.json", r#"{"permissions":{"allow":["Edit","Bash"]}}"#);
+    assert_eq!(agent(&look(None), "claude")["missing"], serde_json::json!(["no_login"]));
 }

@@ -1,59 +1,71 @@
 //! What `piton doctor` says of agent programs: which are found, which versions, and what is missing for
 //! work without a person.
 
-use piton_agents::ready::{Gap, Seen, gaps, needs};
-use piton_view::answers::{AgentFound, Finding};
-use piton_world::installed;
+use std::collections::BTreeMap;
 
+use piton_agents::ready::{Gap, needs};
+use piton_core::agent::Agent;
+use piton_formats::settings::agents::built_in;
+use piton_view::answers::{AgentFound, Finding};
+use piton_world::installed::{self, Found, Place};
+
+use crate::context::Context;
 use crate::environment::environment;
 
-/// Looks at the agent programs of this machine.
-pub fn look() -> Vec<Seen> {
+/// Looks at the programs that need no table, with what the settings say of them, and at those that only
+/// the settings name.
+pub fn look(context: &Context) -> Vec<Found> {
     let environment = environment();
-    installed::all(&environment.inherited, environment.home.as_deref())
+    let root = &context.project.root;
+    let (inherited, home) = (&environment.inherited, environment.home.as_deref());
+    let mut agents = built_in();
+    agents.extend(context.settings.agents.clone());
+    let agents: BTreeMap<String, Agent> =
+        agents.into_iter().map(|(name, agent)| (name, agent.rules)).collect();
+    installed::agents(agents.values(), &Place { inherited, home, root })
 }
 
-/// A finding for each program that is there, and one for those that are not.
-pub fn findings(seen: &[Seen]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = seen.iter().filter_map(finding).collect();
-    let missing: Vec<&str> = seen.iter().filter(|s| s.path.is_none()).map(|s| s.id).collect();
+/// A finding for each agent whose program is there or wanted, and one for the others.
+pub fn findings(context: &Context, found: &[Found]) -> Vec<Finding> {
+    let is_wanted = |found: &&Found| context.settings.agents.contains_key(&found.agent.name);
+    let (there, missing): (Vec<&Found>, Vec<&Found>) =
+        found.iter().partition(|found| found.seen.path.is_some() || is_wanted(found));
+    let mut findings: Vec<Finding> = there.into_iter().map(finding).collect();
     if !missing.is_empty() {
-        findings.push(Finding::ok(format!("agent programs not found: {}", missing.join(", "))));
+        let names: Vec<&str> = missing.iter().map(|found| found.agent.name.as_str()).collect();
+        findings.push(Finding::ok(format!("agent programs not found: {}", names.join(", "))));
     }
     findings
 }
 
-fn finding(seen: &Seen) -> Option<Finding> {
-    let (id, path) = (seen.id, seen.path.as_ref()?);
-    let needs = needs(id)?;
+fn finding(found: &Found) -> Finding {
+    let (seen, name) = (&found.seen, &found.agent.name);
     let version = seen.version.as_deref().unwrap_or("unknown");
-    let tested = if version == needs.tested {
-        String::new()
-    } else {
-        format!(" (tested with {})", needs.tested)
+    let tested = needs(seen.id).map(|needs| needs.tested).filter(|tested| *tested != version);
+    let tested = tested.map(|tested| format!(" (tested with {tested})")).unwrap_or_default();
+    let what = match &seen.path {
+        Some(path) => format!("agent {name}: {path}, version {version}{tested}"),
+        None => format!("agent {name}: {} is not found", seen.id),
     };
-    let what = format!("agent {id}: {path}, version {version}{tested}");
-    Some(match gaps(seen).first() {
-        Some(Gap::NoAnswer) => Finding::warning(what)
-            .next(format!("check what `{path} --version` prints; it did not answer")),
-        // There are ways to log in that cannot be seen, and the program may never be used.
-        Some(Gap::NoLogin) => {
-            Finding::ok(what).next(format!("no login was found: {}", needs.log_in))
-        }
-        _ => Finding::ok(what).next(format!("unattended: {}", needs.before)),
-    })
+    let missing: Vec<String> = found.gaps.iter().map(|gap| gap.advice(&found.agent)).collect();
+    // A login may be one that cannot be seen, and not every tool is needed.
+    let is_fatal = found.gaps.iter().any(Gap::is_fatal);
+    let finding = if is_fatal { Finding::warning(what) } else { Finding::ok(what) };
+    if missing.is_empty() { finding } else { finding.next(missing.join("; ")) }
 }
 
 /// The same for programs.
-pub fn answers(seen: &[Seen]) -> Vec<AgentFound<'_>> {
-    seen.iter()
-        .map(|seen| AgentFound {
-            id: seen.id,
-            path: seen.path.as_deref(),
-            version: seen.version.as_deref(),
-            tested: needs(seen.id).map(|needs| needs.tested),
-            login: seen.has_login,
-            missing: gaps(seen).into_iter().map(Gap::as_str).collect(),
+pub fn answers(found: &[Found]) -> Vec<AgentFound<'_>> {
+    found
+        .iter()
+        .map(|found| AgentFound {
+            id: &found.agent.name,
+            program: found.seen.id,
+            path: found.seen.path.as_deref(),
+            version: found.seen.version.as_deref(),
+            tested: needs(found.seen.id).map(|needs| needs.tested),
+            login: found.seen.has_login,
+            missing: found.gaps.iter().map(Gap::as_str).collect(),
         })
         .collect()
 }

@@ -16,6 +16,7 @@ mod words;
 use std::path::PathBuf;
 
 use piton_agents::hook::Caller;
+use piton_formats::settings::agents::built_in;
 use piton_view::answers::{FileChange, SetUp};
 use piton_world::installed;
 
@@ -57,7 +58,7 @@ pub fn run(context: &Context, args: &InitArgs) -> Result<()> {
     super::request::refuse_any_step(context)?;
     let callers = match args.kind.as_deref() {
         None if args.undo => Caller::ALL.to_vec(),
-        None => found()?,
+        None => found(context)?,
         Some(ALL) => Caller::ALL.to_vec(),
         Some(kind) => match Caller::find(kind) {
             Some(caller) => vec![caller],
@@ -96,10 +97,16 @@ pub fn run(context: &Context, args: &InitArgs) -> Result<()> {
 }
 
 /// The programs that are installed.
-fn found() -> Result<Vec<Caller>> {
+fn found(context: &Context) -> Result<Vec<Caller>> {
     let environment = environment();
-    let seen = installed::all(&environment.inherited, environment.home.as_deref());
-    let found = seen.into_iter().filter(|seen| seen.path.is_some());
+    let place = installed::Place {
+        inherited: &environment.inherited,
+        home: environment.home.as_deref(),
+        root: &context.project.root,
+    };
+    let known: Vec<_> = built_in().into_values().map(|agent| agent.rules).collect();
+    let found = installed::agents(&known, &place).into_iter().map(|found| found.seen);
+    let found = found.filter(|seen| seen.path.is_some());
     let found: Vec<Caller> = found.filter_map(|seen| Caller::find(seen.id)).collect();
     if found.is_empty() {
         return Err(CommandError::usage("no-agent", "no agent program was found on this machine")
