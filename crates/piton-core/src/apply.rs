@@ -4,6 +4,7 @@
 //! decides anything; [`crate::decide()`] does.
 
 use crate::event::{Event, ReplanBegun, RunCreated, Shape, ShapeStep, StepFinished, StepStarted};
+use crate::shape::ShapeLane;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane_progress::{self, Change, LaneProgress};
 use crate::session_state;
@@ -196,10 +197,10 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
                     let (id, needs, gate) = (l.id.clone(), l.needs.clone(), l.gate.clone());
                     let path = LanePath { phase: p.id.clone(), lane: l.id.clone() };
                     let work = old.lane(&path).and_then(|o| o.work.clone());
-                    let (isolation, alone, task) = (l.isolation, l.alone, l.task.clone());
-                    let over = 0;
-                    let mut lane =
-                        LaneState { id, needs, gate, steps, over, isolation, alone, task, work };
+                    let ShapeLane { isolation, commits, alone, .. } = *l;
+                    let task = l.task.clone();
+                    let lane = LaneState { id, needs, gate, steps, isolation, ..LaneState::default() };
+                    let mut lane = LaneState { commits, alone, task, work, ..lane };
                     lane.skip_done(0);
                     lane
                 })

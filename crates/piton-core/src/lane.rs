@@ -37,6 +37,10 @@ pub struct LaneRules {
     /// Template of the message for work it left uncommitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Whether what it leaves in the project's root is committed once the lanes in place of its phase
+    /// are over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commits: bool,
     /// Whether no other lane may run beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,

@@ -419,7 +419,8 @@ impl LaneWork {
             | LaneProgress::Restored(_)
             | LaneProgress::Removed(_)
             | LaneProgress::Kept(_) => true,
-            LaneProgress::Merged(landed) => landed.stays(),
+            // In place there is no worktree to be removed.
+            LaneProgress::Merged(landed) => landed.stays() || self.isolation.is_in_place(),
             _ => false,
         }
     }

@@ -49,6 +49,9 @@ pub struct ShapeLane {
     /// Where it works.
     #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
     pub isolation: Isolation,
+    /// Whether what it leaves in place is committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commits: bool,
     /// Whether no other lane may run beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
@@ -91,6 +94,7 @@ impl From<&Plan> for Shape {
             gate: lane.gate.clone(),
             steps: lane.steps.iter().map(ShapeStep::from).collect(),
             isolation: lane.rules.isolation,
+            commits: lane.rules.commits,
             alone: lane.rules.alone,
             task: lane.rules.task.clone(),
         };

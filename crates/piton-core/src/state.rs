@@ -178,6 +178,9 @@ pub struct LaneState {
     /// Where it works.
     #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
     pub isolation: Isolation,
+    /// Whether what it leaves in place is committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commits: bool,
     /// Whether no other lane may run beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
@@ -222,7 +225,12 @@ impl LaneState {
     /// Whether all its steps are finished or left out, and its work is where it belongs.
     pub fn is_over(&self) -> bool {
         self.current().is_none()
-            && (self.isolation.is_in_place() || self.work.as_ref().is_none_or(|w| w.is_over()))
+            && (self.stays_in_place() || self.work.as_ref().is_none_or(|w| w.is_over()))
+    }
+
+    /// Whether what it does stays in the project's root as it is: nothing is committed or merged.
+    pub fn stays_in_place(&self) -> bool {
+        self.isolation.is_in_place() && !self.commits
     }
 
     /// Whether it is the validation of its phase.
@@ -300,6 +308,12 @@ impl RunState {
     /// Finds a lane.
     pub fn lane(&self, path: &LanePath) -> Option<&LaneState> {
         self.phase(&path.phase)?.lanes.iter().find(|l| l.id == path.lane)
+    }
+
+    /// Whether the work of a lane is where it belongs.
+    pub fn is_merged(&self, path: &LanePath) -> bool {
+        let work = self.lane(path).and_then(|lane| lane.work.as_deref());
+        work.is_some_and(|work| work.merged().is_some())
     }
 
     /// Finds a lane to change.

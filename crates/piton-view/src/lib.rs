@@ -10,6 +10,7 @@ pub mod answers;
 pub mod at_boot;
 pub mod brief;
 pub mod decision;
+pub mod course;
 pub mod dry_run;
 #[cfg(test)]
 mod fixture;

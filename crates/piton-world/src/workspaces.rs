@@ -10,6 +10,7 @@ mod begin;
 mod conflict;
 mod degraded;
 mod error;
+mod in_place;
 mod merge;
 mod merged_command;
 pub mod names;
@@ -74,6 +75,8 @@ pub struct LaneOptions {
     pub protocol: &'static dyn Protocol,
     /// What protocols write, from the root: it is not the work of a lane in place.
     pub own: Vec<String>,
+    /// The plan of the run, from the root: its changes keep no lane from starting.
+    pub plan: Option<String>,
     /// The command that reports by its exit whether a pull request is merged.
     pub merged: Command,
 }

@@ -413,6 +413,9 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
         return;
     }
     let base_branch = before.iter().flatten().map(|w| w.base_branch.clone()).next();
+    let in_place = before.iter().flatten().any(|work| work.isolation.is_in_place());
+    let what = if in_place { "commit" } else { "merge" };
+    let words = format!("{what} of {}", event.lane);
     super::rewind::push(
         state,
         Undoable {
@@ -425,7 +428,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
                 from: String::new(),
                 to: String::new(),
             }],
-            ..Undoable::blank(number, at, Act::Merge, format!("merge of {}", event.lane))
+            ..Undoable::blank(number, at, Act::Merge, words)
         },
     );
 }

@@ -347,6 +347,7 @@ fn shape_of(state: &RunState) -> Shape {
         gate: lane.gate.clone(),
         steps: lane.steps.iter().map(step).collect(),
         isolation: lane.isolation,
+        commits: lane.commits,
         alone: lane.alone,
         task: lane.task.clone(),
     };

@@ -135,8 +135,8 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
     let act = |act| Action::Lane { lane: path(view), act };
     let checked = view.limits.checkpoints || !lane.isolation.is_in_place();
     let found = match &lane.work {
-        _ if !checked => start(view, step),
         Some(work) if work.blocked.is_some() => return,
+        _ if !checked => start(view, step),
         None => act(LaneAct::Begin),
         Some(work) => match &work.progress {
             LaneProgress::Begun | LaneProgress::Conflicted(_) => act(LaneAct::MakeWorkspace),
@@ -210,6 +210,8 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
             return;
         }
         _ if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) => return,
+        // What is in the project's root is of all of them.
+        _ if view.lane.isolation.is_in_place() && is_shared(view.phase) => return,
         _ => {}
     }
     // What has a pull request goes to base by that, also where another tool opened it.
@@ -233,6 +235,12 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
         (_, Merge::Queue) => LaneAct::Rebase,
     };
     survey.acts.push((path(view), act));
+}
+
+/// Whether lanes of a phase still work in the project's root.
+fn is_shared(phase: &PhaseState) -> bool {
+    let mut lanes = phase.lanes.iter().filter(|l| l.isolation.is_in_place() && !l.is_validation());
+    lanes.any(|lane| lane.current().is_some())
 }
 
 /// Whether what is committed of a lane was not tested because a person left the tests out: it stays

@@ -13,6 +13,8 @@ pub const ISOLATION: &[&str] = &["worktree", "in-place"];
 pub const MERGE: &[&str] = &["queue", "pr", "none"];
 /// The choices of `on_retry`.
 pub const ON_RETRY: &[&str] = &["keep", "reset"];
+/// The choices of `commit`.
+pub const COMMIT: &[&str] = &["phase", "never"];
 /// The choices of `views`.
 pub const VIEWS: &[&str] = &["auto", "on", "off"];
 
@@ -34,6 +36,12 @@ pub(crate) const INHERITED: &[Key] = &[
         "commit_message",
         Kind::Text,
         "the message for uncommitted work (`message` of the settings)",
+    ),
+    key(
+        "commit",
+        Kind::Choice(COMMIT),
+        "whether to commit what a lane in place leaves, when its phase ends (`phase` for prompts that are \
+         followed by lanes in worktrees, else `never`)",
     ),
 ];
 

@@ -119,7 +119,8 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         Some(node) => settings.defaults.under(builder.defaults(&node)),
         None => settings.defaults.clone(),
     };
-    let phases = builder.phases(root, &defaults);
+    let mut phases = builder.phases(root, &defaults);
+    builder.set_commits(&mut phases);
     let replan = builder.replan(root, &defaults);
     let plan = Plan {
         title,

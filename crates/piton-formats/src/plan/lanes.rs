@@ -8,7 +8,7 @@ use std::ops::Range;
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry};
 use piton_core::plan::{Command, Work};
 
-use super::build::{Builder, LaneDraft};
+use super::build::{Builder, LaneDraft, PhaseDraft};
 use super::implicit::{self, Frame};
 use crate::diagnostic::{code, quoted};
 use crate::keys;
@@ -89,10 +89,37 @@ impl Builder<'_, '_> {
         if is_short || lanes.iter().any(|lane| !lane.lane.rules.isolation.is_in_place()) {
             return;
         }
-        for (name, span) in own_keys(node).iter().filter(|(name, _)| *name != "isolation") {
+        let counts = |name: &str| !matches!(name, "isolation" | "commit" | "commit_message");
+        for (name, span) in own_keys(node).iter().filter(|(name, _)| counts(name)) {
             let message = format!("`{name}` has no effect: all lanes of the phase work in place");
             let hint = format!("add isolation = \"worktree\", or remove `{name}`");
             self.sink.warn(code::UNUSED, span, message, hint);
+        }
+    }
+
+    /// Decides which lanes in place commit what they leave: prompts do where lanes in worktrees follow,
+    /// for those start from a commit.
+    pub(super) fn set_commits(&mut self, phases: &mut [PhaseDraft]) {
+        let in_place = |draft: &LaneDraft| draft.lane.rules.isolation.is_in_place();
+        let last = phases.iter().rposition(|phase| !phase.lanes.iter().all(in_place));
+        for (at, phase) in phases.iter_mut().enumerate() {
+            for draft in phase.lanes.iter_mut().filter(|draft| in_place(draft)) {
+                let LaneDraft { lane, said, .. } = draft;
+                let values = &said.defaults.lane;
+                let usual = said.has_prompt && last.is_some_and(|last| at <= last);
+                lane.rules.commits = self.input.git && values.commits.unwrap_or(usual);
+                if lane.rules.commits {
+                    let message = || self.input.settings.lanes.message.clone();
+                    lane.rules.message = values.commit_message.clone().or_else(message);
+                    continue;
+                }
+                let key = said.own.iter().find(|(name, _)| *name == "commit_message");
+                if let Some((name, span)) = key {
+                    let message = format!("`{name}` has no effect on a lane that commits nothing");
+                    let hint = format!("add commit = \"phase\" to the lane, or remove `{name}`");
+                    self.sink.warn(code::UNUSED, span, message, hint);
+                }
+            }
         }
     }
 
@@ -134,7 +161,7 @@ impl Builder<'_, '_> {
     fn refuse_in_place(&mut self, said: &Said, values: &LaneDefaults) {
         for (name, span) in &said.own {
             let asks = match *name {
-                "isolation" => false,
+                "isolation" | "commit" | "commit_message" => false,
                 "merge" => values.merge.is_some_and(|merge| merge != Merge::None),
                 "on_retry" => values.on_retry == Some(OnRetry::Reset),
                 _ => true,
@@ -143,7 +170,7 @@ impl Builder<'_, '_> {
                 continue;
             }
             let hint = format!("add isolation = \"worktree\" to the lane, or remove `{name}`");
-            if matches!(*name, "copy" | "commit_message") {
+            if *name == "copy" {
                 let message = format!("`{name}` has no effect on a lane that works in place");
                 self.sink.warn(code::UNUSED, span, message, hint);
             } else {

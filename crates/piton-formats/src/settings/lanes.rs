@@ -42,6 +42,8 @@ pub struct LaneDefaults {
     pub on_retry: Option<OnRetry>,
     /// Template of the message for uncommitted work.
     pub commit_message: Option<String>,
+    /// Whether what they leave in place is committed.
+    pub commits: Option<bool>,
 }
 
 impl LaneDefaults {
@@ -55,6 +57,7 @@ impl LaneDefaults {
             copy: narrower.copy.or_else(|| self.copy.clone()),
             on_retry: narrower.on_retry.or(self.on_retry),
             commit_message: narrower.commit_message.or_else(|| self.commit_message.clone()),
+            commits: narrower.commits.or(self.commits),
         }
     }
 }
@@ -185,6 +188,7 @@ pub(crate) fn read_lane_defaults(
             _ => OnRetry::Keep,
         }),
         commit_message: read_message(node, "commit_message", has_spec, sink),
+        commits: node.choice("commit", sink).map(|choice| choice == "phase"),
     }
 }
 
@@ -333,6 +337,7 @@ setup = ["make", "deps"]
 copy = [".env", "./config/local.toml"]
 on_retry = "reset"
 commit_message = "{{ lane.id }}"
+commit = "phase"
 [pull_request]
 remote = "upstream"
 find = "tea find"
@@ -368,6 +373,7 @@ files_max = 7
                 copy: Some(vec![".env".to_owned(), "config/local.toml".to_owned()]),
                 on_retry: Some(OnRetry::Reset),
                 commit_message: Some("{{ lane.id }}".to_owned()),
+                commits: Some(true),
             }
         );
         assert_eq!(

@@ -40,6 +40,7 @@ pub(super) fn phase(id: &str, lanes: &[(&str, &[&str])]) -> ShapePhase {
         gate: None,
         steps: steps.iter().map(step).collect(),
         isolation: Isolation::default(),
+        commits: false,
         alone: false,
         task: None,
     };

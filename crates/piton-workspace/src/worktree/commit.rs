@@ -89,7 +89,8 @@ fn parent(repo: &Repo, branch: Option<&str>) -> Result<Option<String>> {
     }
 }
 
-fn write(
+/// Writes a commit, and nothing else.
+pub(crate) fn write(
     dir: &Path,
     tree: &str,
     parent: Option<&str>,

@@ -32,7 +32,7 @@ pub use add::{
 pub use adopt::adopt;
 pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch, keep_commit};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
-pub(crate) use commit::{ended, signed};
+pub(crate) use commit::{ended, signed, write};
 pub use error::Error;
 pub use list::{Entry, checked_out, list, rebased};
 pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};

@@ -30,6 +30,9 @@ impl GitWorkspaces {
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        if work.isolation.is_in_place() {
+            return self.commit_in_place(work, snapshot, message);
+        }
         self.restore_link(lane, work)?;
         let refusal = self.refuses_change(work);
         if let Some(refusal) = refusal.or_else(|| self.refuses_commit(lane, work, snapshot)) {
@@ -55,6 +58,9 @@ impl GitWorkspaces {
         let Some(base) = checks::find_base(&self.root, &work.base_branch) else {
             return gone(&work.base_branch);
         };
+        if work.isolation.is_in_place() {
+            return self.rebase_in_place(work, base.commit);
+        }
         let Some(head) = branch_head(&self.root, &work.branch) else {
             return gone(&work.branch);
         };

@@ -463,6 +463,6 @@ fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs)
             step.progress = Progress::Done;
         }
     }
-    dry_run::print(context, &check.plan, &state, Some(&resume), args);
+    dry_run::print(context, &check.plan, &state, Some(&resume), args, &[]);
     Ok(())
 }

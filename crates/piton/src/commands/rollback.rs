@@ -248,10 +248,11 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     let moved = rewind::moved(store, loaded)?;
     for path in &lanes {
         let Some(work) = state.lane(path).and_then(|l| l.work.as_deref()) else { continue };
+        let merge = merge_of(state, path);
         if work.isolation.is_in_place() {
+            merges.extend(merge);
             continue;
         }
-        let merge = merge_of(state, path);
         let aim = if merge.is_some() { &start } else { &aim };
         merges.extend(merge);
         let (event, target) = lane_target(&all, &moved, state, path, aim)?;
@@ -348,7 +349,7 @@ fn is_in_base(root: &Path, work: &LaneWork) -> bool {
 
 /// The merge of a lane that has to be taken back from base: the lane then starts over.
 fn merge_of(state: &RunState, path: &LanePath) -> Option<Revert> {
-    let work = state.lane(path)?.work.as_deref().filter(|w| !w.isolation.is_in_place())?;
+    let work = state.lane(path)?.work.as_deref()?;
     let merged = work.merged().filter(|m| m.by == MergedBy::Queue)?;
     Some(Revert {
         lane: path.clone(),
