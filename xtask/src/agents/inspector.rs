@@ -77,11 +77,17 @@ fn program(cache: &Cache) -> PathBuf {
     cache.package_bin(ID, VERSION).join(PROGRAM)
 }
 
+/// The project in its folder, beside a home.
+fn root(folder: &TempDir) -> PathBuf {
+    folder.path().join("project")
+}
+
 /// A project with a memory bank and a run that waits.
 fn project(piton: &Path) -> Result<TempDir, Broken> {
     let folder = tempfile::Builder::new().prefix("piton-inspector-").tempdir()?;
-    let root = folder.path();
-    fs::create_dir(root.join("work"))?;
+    let root = &root(&folder);
+    fs::create_dir_all(root.join("work"))?;
+    fs::create_dir(folder.path().join("home"))?;
     fs::write(root.join("work/backlog.yaml"), BOARD)?;
     fs::write(root.join("projectConfig.md"), "---\nSTACK_ID: x\n---\n")?;
     fs::write(root.join("plan.toml"), PLAN)?;
@@ -167,7 +173,7 @@ fn inspected(cache: &Cache, piton: &Path) -> Result<String, Broken> {
     play(|method, params| {
         let mut command = Command::new(program(cache));
         command
-            .current_dir(folder.path())
+            .current_dir(root(&folder))
             .arg("--cli")
             .arg(piton)
             .arg("mcp")
@@ -182,7 +188,8 @@ fn inspected(cache: &Cache, piton: &Path) -> Result<String, Broken> {
         if let Some(uri) = params["uri"].as_str() {
             command.args(["--uri", uri]);
         }
-        let output = command.env("HOME", folder.path()).stdin(Stdio::null()).output()?;
+        let output =
+            command.env("HOME", folder.path().join("home")).stdin(Stdio::null()).output()?;
         let (said, failed) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         serde_json::from_str(&said)
@@ -195,7 +202,7 @@ fn spoken(_cache: &Cache, piton: &Path) -> Result<String, Broken> {
     let folder = project(piton)?;
     let mut server = Command::new(piton)
         .arg("mcp")
-        .current_dir(folder.path())
+        .current_dir(root(&folder))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;

@@ -20,12 +20,14 @@ pub fn input(tool: &Tool) -> Map<String, Value> {
 /// The schema of what a tool gives.
 pub fn output(tool: &Tool) -> Map<String, Value> {
     let property = |field: &Field| {
-        let types: Vec<&str> = field.types.split('|').collect();
-        let types = match types.as_slice() {
-            [one] => json!(one),
-            many => json!(many),
+        // Some clients know only one type for each schema.
+        let types: Vec<Value> = field.types.split('|').map(|one| json!({ "type": one })).collect();
+        let mut schema = match types.as_slice() {
+            [one] => one.clone(),
+            many => json!({ "anyOf": many }),
         };
-        (field.name.to_owned(), json!({ "type": types, "description": field.about }))
+        schema["description"] = json!(field.about);
+        (field.name.to_owned(), schema)
     };
     let required: Vec<&str> = tool.gives.iter().map(|field| field.name).collect();
     object(json!({

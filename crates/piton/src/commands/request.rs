@@ -223,7 +223,8 @@ pub fn own_run(context: &Context) -> Option<String> {
     let dirs = std::fs::read_dir(runs).into_iter().flatten().flatten();
     let found = dirs.map(|entry| entry.path()).find(|dir| is_step_of(dir));
     let name = found.as_ref().and_then(|dir| dir.file_name()?.to_str()).map(str::to_owned);
-    name.or_else(|| environment().run_id.clone())
+    let carried = || environment().run_id.clone().filter(|run| context.run_dir(run).exists());
+    name.or_else(carried)
 }
 
 fn is_step_of(dir: &std::path::Path) -> bool {
