@@ -226,6 +226,11 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
             !matches!(p, Progress::Running { .. } | Progress::Done)
         }),
         Event::GateAsked(e) => known_gate(state, &e.gate),
+        Event::ApprovalAsked(e) => match state.asked(&e.gate) {
+            Some(_) => Err(Illegal::NoGate(e.gate.clone())),
+            None => Ok(()),
+        },
+        Event::GateDecided(e) if state.questions.contains_key(&e.gate) => Ok(()),
         Event::GateDecided(e) => known_gate(state, &e.gate),
         Event::GateReopened(e) => known_gate(state, &e.gate),
         Event::ChangesWanted(e) => {
@@ -403,6 +408,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             }
         }
         Event::GateAsked(e) => gates::asked(state, at, &e.gate, &e.name),
+        Event::ApprovalAsked(e) => gates::question(state, at, &e.gate, &e.question),
         Event::GateDecided(e) => gates::decided(state, at, e),
         Event::GateReopened(e) => {
             // What is ticked now was ticked for the approval that is taken back.
@@ -459,6 +465,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         | Event::SessionChanged(_)
         | Event::SessionSaved(_)
         | Event::SessionNotResumed(_)
+        | Event::SessionPhase(_)
+        | Event::SessionArtifact(_)
         | Event::SessionSynced(_)
         | Event::SessionEnded(_) => session_state::change(&mut state.session, at, event),
         _ => lanes::change(state, at, event),

@@ -41,7 +41,9 @@ pub enum Event {
     StepSkipped(StepSkipped),
     /// A gate was reached and a person is asked.
     GateAsked(GateAsked),
-    /// A person decided about a gate.
+    /// An agent asks a person; nothing of the run waits for the answer.
+    ApprovalAsked(Box<ApprovalAsked>),
+    /// A person decided about a gate, or answered an agent.
     GateDecided(GateDecided),
     /// A person took an approval back, with what it was given for.
     GateReopened(GateReopened),
@@ -133,6 +135,10 @@ pub enum Event {
     SessionSaved(Box<SessionSaved>),
     /// A session could not go on from a checkpoint.
     SessionNotResumed(Box<SessionNotResumed>),
+    /// A phase of the work of a session began or ended.
+    SessionPhase(SessionPhase),
+    /// A session made a file that matters.
+    SessionArtifact(SessionArtifact),
     /// The work that a session went on with is finished and written.
     SessionSynced(SessionSynced),
     /// A session ended.

@@ -16,6 +16,21 @@ pub struct GateAsked {
     pub name: String,
 }
 
+/// See [`crate::Event::ApprovalAsked`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalAsked {
+    /// What the question is called; a decision names it as it names a gate.
+    pub gate: GateRef,
+    /// The question.
+    pub question: String,
+    /// The step that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepPath>,
+    /// The session that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
 /// See [`crate::Event::GateDecided`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateDecided {

@@ -109,6 +109,21 @@ impl std::fmt::Display for RunId {
     }
 }
 
+/// What the names of questions begin with; no id of a plan may have the colon.
+const QUESTION: &str = "ask:";
+
+impl GateRef {
+    /// The name of a question of an agent.
+    pub fn question(number: usize) -> Self {
+        Self(format!("{QUESTION}{number}"))
+    }
+
+    /// Whether it is a question of an agent, and no gate of a plan.
+    pub fn is_question(&self) -> bool {
+        self.0.starts_with(QUESTION)
+    }
+}
+
 impl std::fmt::Display for GateRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

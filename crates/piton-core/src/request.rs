@@ -4,6 +4,7 @@
 //! holds the lease for a moment, turns it into events here, so that all decisions are made by one
 //! piece of code.
 
+mod questions;
 mod refused;
 mod replans;
 mod reply;
@@ -26,6 +27,7 @@ use crate::session_state::{self, SessionAct};
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
+pub use questions::find as find_question;
 pub use refused::Refused;
 pub use reply::Reply;
 pub use skips::skip_warning;
@@ -118,6 +120,18 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         snapshots: Vec<(Option<crate::id::LanePath>, crate::lane::SnapshotRef)>,
     },
+    /// Ask a person for an approval that no gate of the plan asks for.
+    #[serde(rename = "approval")]
+    Approval {
+        /// The question.
+        question: String,
+        /// The step that asks, where it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<StepPath>,
+        /// The session that asks, where it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+    },
     /// Record what happened in a session.
     #[serde(rename = "session")]
     Session {
@@ -178,6 +192,9 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             Ok(vec![tried::event(command, step.as_ref(), *attempt, by)])
         }
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
+        Request::Approval { question, step, session } => {
+            questions::asked(state, question, step.as_ref(), session.as_ref())
+        }
         Request::Session { acts } => {
             let last = state.checkpoints.last().map_or(0, |c| number_of(&c.name));
             Ok(session_state::turn(acts, last, by))
@@ -222,6 +239,8 @@ pub fn gates(state: &RunState) -> Vec<(GateRef, String)> {
         }
     }
     found.extend(replans::gates(state));
+    let asked = state.questions.iter().map(|(place, asked)| (place.clone(), asked.name.clone()));
+    found.extend(asked);
     found
 }
 
@@ -235,8 +254,11 @@ pub fn is_called((place, text): &(GateRef, String), name: &str) -> bool {
 pub fn awaits_tick(plan: &Plan, state: &RunState, name: &str) -> bool {
     let mut lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
     let is_open = |place: &GateRef| state.gates.get(place).is_none_or(|g| g.decision.is_none());
+    // What an agent asks is answered by a command alone: an agent could tick a box.
+    let is_planned = |place: &GateRef| !state.questions.contains_key(place);
+    let is_meant = |gate: &(GateRef, String)| is_called(gate, name) && is_planned(&gate.0);
     let waits = lanes.any(|lane| lane.rules.frozen.iter().any(|gate| gate == name))
-        || gates(state).iter().any(|gate| is_called(gate, name) && is_open(&gate.0));
+        || gates(state).iter().any(|gate| is_meant(gate) && is_open(&gate.0));
     waits && !state.ticks.contains(name)
 }
 
@@ -249,8 +271,10 @@ pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Re
     let named: Vec<_> = all.iter().filter(|(_, name)| name.eq_ignore_ascii_case(wanted)).collect();
     // Of several gates with the same text, the open question is meant if all others are approved. A
     // gate that is still to come, or was rejected, could be meant too.
-    let ahead: Vec<_> = named.iter().filter(|(place, _)| !state.approved(place)).collect();
-    let is_asked = |place| state.gates.get(place).is_some_and(|g| g.decision.is_none());
+    let is_approved =
+        |place| state.asked(place).and_then(|g| g.decision.as_ref()).is_some_and(|d| d.approved);
+    let ahead: Vec<_> = named.iter().filter(|(place, _)| !is_approved(place)).collect();
+    let is_asked = |place| state.asked(place).is_some_and(|g| g.decision.is_none());
     match (named.as_slice(), ahead.as_slice()) {
         ([one], _) => Ok((*one).clone()),
         (_, [one]) if is_asked(&one.0) => Ok((**one).clone()),
@@ -274,7 +298,7 @@ fn decide_gate(
     by: &str,
 ) -> Result<Vec<Event>, Refused> {
     let (gate, name) = find_gate(state, wanted)?;
-    if let Some(decision) = state.gates.get(&gate).and_then(|g| g.decision.as_ref()) {
+    if let Some(decision) = state.asked(&gate).and_then(|g| g.decision.as_ref()) {
         // An approval can revoke a rejection. An approval may already have had effects.
         if decision.approved || !approved {
             let verb = if decision.approved { "approved" } else { "rejected" };

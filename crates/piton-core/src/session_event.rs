@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::hash::Sha;
+
 /// A session began to work, or went on with the work of an earlier one.
 ///
 /// See [`crate::Event::SessionOpened`].
@@ -177,4 +179,35 @@ pub struct SessionSynced {
 pub struct SessionEnded {
     /// The session.
     pub session: String,
+}
+
+/// See [`crate::Event::SessionPhase`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPhase {
+    /// The session.
+    pub session: String,
+    /// What the phase is called.
+    pub phase: String,
+    /// Whether it ended; else it began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
+}
+
+/// See [`crate::Event::SessionArtifact`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionArtifact {
+    /// The session.
+    pub session: String,
+    /// The file, from the project's root.
+    pub path: String,
+    /// The hash of its bytes.
+    pub sha256: Sha,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// The task that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }

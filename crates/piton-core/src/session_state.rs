@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{
-    Cause, CheckpointRecorded, Event, Reason, Resumed, SessionChanged, SessionEnded,
-    SessionNotResumed, SessionOpened, SessionSaved, SessionSynced,
+    Cause, CheckpointRecorded, Event, Reason, Resumed, SessionArtifact, SessionChanged,
+    SessionEnded, SessionNotResumed, SessionOpened, SessionPhase, SessionSaved, SessionSynced,
 };
 use crate::lane::SnapshotRef;
 use crate::status::Status;
@@ -12,6 +12,9 @@ use crate::time::Timestamp;
 
 /// Most checkpoints of a session in the state; the ledger keeps all.
 const POINTS_KEPT_MAX: usize = 50;
+
+/// Most artifacts of a session in the state, the newest; the ledger keeps all.
+const ARTIFACTS_KEPT_MAX: usize = 100;
 
 /// The state of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,12 @@ pub struct SessionState {
     pub task: Option<String>,
     /// Tasks that were finished.
     pub finished: u32,
+    /// The phase of its work, if the agent named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Files that it made, the newest last, each as it was recorded last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<SessionArtifact>,
     /// Its checkpoints, the newest last.
     pub points: Vec<Point>,
     /// The checkpoint that the next session goes on from, by its name.
@@ -140,6 +149,8 @@ pub(crate) fn change(state: &mut Option<Box<SessionState>>, at: Timestamp, event
         Event::SessionSaved(e) => saved(state, at, e),
         Event::SessionNotResumed(e) => not_resumed(state, e),
         Event::SessionSynced(e) => synced(state, e),
+        Event::SessionPhase(e) => phase(state, e),
+        Event::SessionArtifact(e) => artifact(state, e),
         Event::SessionEnded(SessionEnded { session }) if *session == state.session => {
             state.ended = true;
         }
@@ -210,6 +221,22 @@ fn synced(state: &mut SessionState, event: &SessionSynced) {
     (state.active, state.resumed, state.trigger) = (None, None, None);
 }
 
+fn phase(state: &mut SessionState, event: &SessionPhase) {
+    if !event.ended {
+        state.phase = Some(event.phase.clone());
+    } else if state.phase.as_ref() == Some(&event.phase) {
+        state.phase = None;
+    }
+}
+
+fn artifact(state: &mut SessionState, event: &SessionArtifact) {
+    state.artifacts.retain(|known| known.path != event.path);
+    if state.artifacts.len() == ARTIFACTS_KEPT_MAX {
+        state.artifacts.remove(0);
+    }
+    state.artifacts.push(event.clone());
+}
+
 /// What the commands of a session ask to record, together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "act")]
@@ -238,6 +265,12 @@ pub enum SessionAct {
     /// The work of a checkpoint is finished and written.
     #[serde(rename = "sync")]
     Sync(SessionSynced),
+    /// A phase begins or ends.
+    #[serde(rename = "phase")]
+    Phase(SessionPhase),
+    /// A file was made.
+    #[serde(rename = "artifact")]
+    Artifact(SessionArtifact),
     /// A session ends.
     #[serde(rename = "end")]
     End(SessionEnded),
@@ -260,6 +293,8 @@ pub(crate) fn turn(acts: &[SessionAct], mut last: u32, by: &str) -> Vec<Event> {
             }
             SessionAct::NotResumed(e) => events.push(Event::SessionNotResumed(Box::new(e))),
             SessionAct::Sync(e) => events.push(Event::SessionSynced(e)),
+            SessionAct::Phase(e) => events.push(Event::SessionPhase(e)),
+            SessionAct::Artifact(e) => events.push(Event::SessionArtifact(e)),
             SessionAct::End(e) => events.push(Event::SessionEnded(e)),
         }
     }

@@ -82,6 +82,9 @@ pub struct RunState {
     pub phases: Vec<PhaseState>,
     /// Its gates that were asked or decided.
     pub gates: BTreeMap<GateRef, GateState>,
+    /// What agents asked a person, by what each question is called.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub questions: BTreeMap<GateRef, GateState>,
     /// The gates at which changes were wanted.
     pub reviews: BTreeMap<GateRef, Reviewed>,
     /// Its last approval.
@@ -432,6 +435,17 @@ impl RunState {
     /// The gates that were asked and not decided.
     pub fn open_gates(&self) -> impl Iterator<Item = (&GateRef, &GateState)> {
         self.gates.iter().filter(|(_, g)| g.decision.is_none())
+    }
+
+    /// The gates and questions that were asked and not decided.
+    pub fn open_decisions(&self) -> impl Iterator<Item = (&GateRef, &GateState)> {
+        let open = self.questions.iter().filter(|(_, question)| question.decision.is_none());
+        self.open_gates().chain(open)
+    }
+
+    /// A gate that was asked or decided, or a question.
+    pub fn asked(&self, place: &GateRef) -> Option<&GateState> {
+        self.gates.get(place).or_else(|| self.questions.get(place))
     }
 
     /// Whether the gate of a place was approved.

@@ -83,6 +83,7 @@ events! {
     StepProven = "step.proven", 1;
     StepImported = "step.imported", 1;
     GateAsked = "gate.asked", 1;
+    ApprovalAsked = "approval.asked", 1;
     GateDecided = "gate.decided", 1;
     GateReopened = "gate.reopened", 1;
     ChangesWanted = "gate.changes_wanted", 1;
@@ -127,6 +128,8 @@ events! {
     SessionChanged = "session.changed", 1;
     SessionSaved = "session.saved", 1;
     SessionNotResumed = "session.not_resumed", 1;
+    SessionPhase = "session.phase", 1;
+    SessionArtifact = "session.artifact", 1;
     SessionSynced = "session.synced", 1;
     SessionEnded = "session.ended", 1;
 }

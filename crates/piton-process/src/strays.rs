@@ -219,6 +219,16 @@ pub fn attempt_above() -> Option<String> {
     pids.into_iter().find_map(|pid| os::variable(pid, ATTEMPT_VARIABLE))
 }
 
+/// Whether a process that fits was started by one above this process: both are then children of the
+/// same program. The first process of the system is above everybody, and says nothing.
+pub fn has_sibling(fits: impl Fn(&[String]) -> bool) -> bool {
+    let above: Vec<Pid> =
+        ancestors(own_pid()).map(|above| above.pid).filter(|pid| *pid > 1).collect();
+    let started_there = |process: &&Process| above.contains(&process.parent);
+    let table = Table::now();
+    table.iter().filter(started_there).any(|process| fits(&os::command_line(process.pid)))
+}
+
 /// Whether this process comes from a step of any run, of this project or another: it or one above it
 /// carries a mark, or a keeper is above it.
 pub fn is_in_step() -> bool {

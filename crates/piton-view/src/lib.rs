@@ -22,6 +22,7 @@ pub mod lane;
 mod lane_words;
 pub mod layout;
 pub mod leftover;
+pub mod mcp;
 pub mod next;
 pub mod place;
 pub mod replan;

@@ -262,7 +262,7 @@ impl<'a> RunView<'a> {
         if self.state.ended.is_some() {
             return Vec::new();
         }
-        let gates = self.state.open_gates().map(|(gate, g)| Waiting::Gate {
+        let gates = self.state.open_decisions().map(|(gate, g)| Waiting::Gate {
             gate: &gate.0,
             name: &g.name,
             asked_at: At(g.asked_at),

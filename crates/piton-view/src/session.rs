@@ -3,10 +3,14 @@
 use piton_core::Millis;
 use piton_core::event::{Cause, Event, Reason, SessionOpened};
 use piton_core::session_state::{Cost, SessionState};
+use piton_core::text::first_few;
 use serde::Serialize;
 
 use crate::shape::shapes;
 use crate::text::{count, sanitize};
+
+/// Artifacts that are named in one line.
+const ARTIFACTS_SHOWN_MAX: usize = 5;
 
 /// How a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -78,6 +82,19 @@ shapes! {
         checkpoint: Option<String>,
         /// The next task.
         next: Option<String>,
+    }
+
+    /// A phase of the work of a session.
+    Phase {
+        run_id: String, session: String, phase: String, ended: bool,
+        /// The phase that is under way now.
+        current: Option<String>,
+    }
+
+    /// A file that a session made.
+    Artifact {
+        run_id: String, session: String, path: String, sha256: String, bytes: u64,
+        task: Option<String>, message: String,
     }
 
     /// A session that ended.
@@ -253,9 +270,12 @@ pub fn lines(session: &SessionState) -> Vec<(&'static str, String)> {
         number => format!(" (session {number} of this run)"),
     };
     let mut lines = vec![("session", format!("{}{number}", sanitize(&session.session)))];
+    lines.extend(session.phase.as_ref().map(|phase| ("phase", sanitize(phase))));
     lines.extend(
         session.task.as_ref().map(|task| ("task", format!("{} is in progress", sanitize(task)))),
     );
+    let artifacts = session.artifacts.iter().map(|artifact| sanitize(&artifact.path));
+    lines.extend(first_few(artifacts, ARTIFACTS_SHOWN_MAX).map(|all| ("files", all)));
     lines
 }
 
@@ -279,6 +299,15 @@ pub fn event(event: &Event) -> Option<String> {
             _ if e.changes.is_empty() => return None,
             _ => format!("{} applied", count(e.changes.len(), "change")),
         },
+        Event::SessionPhase(e) => {
+            let verb = if e.ended { "finished" } else { "started" };
+            format!("phase {} {verb}", sanitize(&e.phase))
+        }
+        Event::SessionArtifact(e) => {
+            let message = sanitize(&e.message);
+            let message = if message.is_empty() { message } else { format!(": {message}") };
+            format!("artifact {} recorded{message}", sanitize(&e.path))
+        }
         Event::SessionSynced(_) => {
             "all changes are written, and the checkpoint is removed".to_owned()
         }

@@ -208,7 +208,7 @@ impl<'a> FullRun<'a> {
     ) -> Self {
         let state = view.state;
         let gate = |(gate, name): (GateRef, String)| {
-            let asked = state.gates.get(&gate);
+            let asked = state.asked(&gate);
             Gate {
                 name,
                 asked_at: asked.map(|g| At(g.asked_at)),

@@ -111,7 +111,7 @@ pub fn waiting(state: &RunState, stops: Vec<Stop>, resume: &str, place: &Place) 
     };
     let last = state.last_at;
     let mut all: Vec<Item> = state
-        .open_gates()
+        .open_decisions()
         .map(|(place, gate)| {
             let why = why_asked(state, place).map(|why| format!("; not replanned: {why}"));
             let (GateRef(at), what) = (place, gate.name.clone() + &why.unwrap_or_default());

@@ -9,7 +9,8 @@ use std::path::Path;
 use anstyle::Style;
 use piton_core::budget::{amount, size};
 use piton_core::event::{
-    BudgetExhausted, Class, CommandRefused, Next, Outcome, StepFinished, StepStarted, Verdict,
+    ApprovalAsked, BudgetExhausted, Class, CommandRefused, Next, Outcome, StepFinished,
+    StepStarted, Verdict,
 };
 use piton_core::request::Reply;
 use piton_core::state::{GateState, StepState};
@@ -50,6 +51,11 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
         Event::GateAsked(e) => {
             let approve = place.piton(format_args!("approve {run} {}", e.gate));
             format!("gate {} \"{}\" needs approval: {approve}", e.gate, sanitize(&e.name))
+        }
+        Event::ApprovalAsked(e) => {
+            let (who, question) = (asking(e), sanitize(&e.question));
+            let approve = place.piton(format_args!("approve {run} {}", e.gate));
+            format!("{who} asks \"{question}\" ({}): {approve}", e.gate)
         }
         Event::GateDecided(e) => {
             let verb = if e.approved { "approved" } else { "rejected" };
@@ -95,6 +101,14 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> O
             return words.or_else(|| lane_words::event(other, state, place));
         }
     })
+}
+
+fn asking(e: &ApprovalAsked) -> String {
+    match (&e.step, &e.session) {
+        (Some(step), _) => format!("step {step}"),
+        (None, Some(session)) => format!("session {}", sanitize(session)),
+        (None, None) => "an agent".to_owned(),
+    }
 }
 
 /// Who tried a command that only a person may give.

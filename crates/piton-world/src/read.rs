@@ -38,6 +38,20 @@ pub fn protocol_file(folder: &Path, path: &str) -> io::Result<String> {
     text(&folder.join(path), PLAN_BYTES_MAX)
 }
 
+/// Whether a path from a folder stays below it, wherever links lead; one that is not there does if the
+/// nearest folder that is there does.
+pub fn is_within(folder: &Path, path: &str) -> bool {
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let whole = folder.join(path);
+    let goes_up = |part: std::path::Component<'_>| part == std::path::Component::ParentDir;
+    let real = whole.ancestors().find_map(|above| above.canonicalize().ok());
+    // A link that leads nowhere could be made to lead anywhere.
+    let is_dangling = whole.symlink_metadata().is_ok() && !whole.exists();
+    !is_dangling
+        && !Path::new(path).components().any(goes_up)
+        && real.is_some_and(|real| real.starts_with(&folder))
+}
+
 /// The names in a folder; none if it cannot be read.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

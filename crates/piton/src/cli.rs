@@ -85,6 +85,8 @@ pub enum Command {
     Hook(HookArgs),
     /// Print the status line of an agent program: reads its JSON on standard input.
     Statusline,
+    /// Serve agents over the Model Context Protocol, on standard input and output.
+    Mcp,
     /// Retry a failed step, or run finished work again.
     Retry(RetryArgs),
     /// Plan a phase again.
@@ -147,6 +149,7 @@ impl Command {
                 | Self::Reject(_)
                 | Self::Abort(_)
                 | Self::Doctor(_)
+                | Self::Mcp
         )
     }
 }

@@ -95,6 +95,11 @@ pub fn agent_pid() -> Option<u32> {
     std::env::var("CLAUDE_PID").ok()?.parse().ok()
 }
 
+/// The session of the agent that started this process, if its program says so.
+pub fn agent_session() -> Option<String> {
+    std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| !session.is_empty())
+}
+
 /// A folder that a variable names.
 pub fn folder(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|dir| dir.is_absolute())

@@ -84,6 +84,25 @@ fn exit_codes_are_those_of_the_help() {
 }
 
 #[test]
+fn the_tools_of_agents_are_those_of_the_code() {
+    use piton_view::mcp::{TOOLS, resources::TEMPLATES, tools::Param};
+    let name = |param: &Param| match param.required {
+        true => format!("**`{}`**", param.name),
+        false => code(param.name),
+    };
+    let rows = TOOLS.iter().map(|tool| {
+        let takes: Vec<String> = tool.params.iter().map(name).collect();
+        vec![code(tool.name), takes.join(", "), tool.about.to_owned()]
+    });
+    let wanted = table(&["tool", "arguments", "what it does"], rows);
+    region("docs/mcp.md", "table: mcp-tools", &wanted);
+    let runs = vec![code("piton://runs"), "The runs of the project".to_owned()];
+    let forms = TEMPLATES.iter().map(|form| vec![code(form.uri), form.about.to_owned()]);
+    let wanted = table(&["address", "what it is"], std::iter::once(runs).chain(forms));
+    region("docs/mcp.md", "table: mcp-resources", &wanted);
+}
+
+#[test]
 fn template_names_are_those_of_the_code() {
     let names = piton_formats::template::NAMES.iter();
     let rows = names.map(|(name, doc)| vec![code(name), (*doc).to_owned()]);

@@ -56,6 +56,25 @@ impl Cache {
         }
     }
 
+    /// The folder in which the executables of a package lie that is no agent program.
+    pub(super) fn package_bin(&self, name: &str, version: &str) -> PathBuf {
+        self.folder(name, version).join("node_modules").join(".bin")
+    }
+
+    /// Installs such a package, unless it is there.
+    pub(super) fn ensure_package(
+        &self,
+        name: &str,
+        package: &str,
+        version: &str,
+    ) -> Result<(), Broken> {
+        let folder = self.folder(name, version);
+        if !folder.exists() && !answers("npm", &["--version"]) {
+            return Err(Broken::from("npm is missing"));
+        }
+        self.install(&folder, package, version)
+    }
+
     fn folder(&self, name: &str, version: &str) -> PathBuf {
         self.0.join(format!("{name}-{version}"))
     }

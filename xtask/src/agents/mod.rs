@@ -8,6 +8,7 @@ mod api;
 mod attempt;
 mod cases;
 mod drive;
+mod inspector;
 mod install;
 mod namespace;
 mod runs;
@@ -48,7 +49,8 @@ pub(crate) struct AgentsArgs {
 }
 
 fn ids() -> clap::builder::PossibleValuesParser {
-    SUBJECTS.iter().map(|subject| subject.id).collect::<Vec<_>>().into()
+    let programs = SUBJECTS.iter().map(|subject| subject.id);
+    programs.chain([inspector::ID]).collect::<Vec<_>>().into()
 }
 
 /// Why something did not work, in words for a developer.
@@ -147,6 +149,11 @@ fn outside(args: &AgentsArgs) -> Result<()> {
             eprintln!("{} is skipped: {why}", subject.id);
         }
     }
+    if inspector::is_chosen(args)
+        && let Err(Broken(why)) = inspector::install()
+    {
+        eprintln!("{} is skipped: {why}", inspector::ID);
+    }
     let mut words: Vec<String> = std::env::args().skip(2).collect();
     if args.piton.is_none() {
         words.extend(["--piton".to_owned(), shell::piton(None)?.display().to_string()]);
@@ -170,7 +177,9 @@ fn inside(args: &AgentsArgs) -> Vec<Row> {
         let ready = &ready;
         let begun: Vec<_> =
             subjects.iter().map(|subject| scope.spawn(move || all(args, subject, ready))).collect();
-        begun.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+        let of_inspector = || inspector::rows(args, ready);
+        let last = inspector::is_chosen(args).then(|| scope.spawn(of_inspector));
+        begun.into_iter().chain(last).flat_map(|thread| thread.join().unwrap_or_default()).collect()
     })
 }
 

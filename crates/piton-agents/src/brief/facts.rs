@@ -63,7 +63,7 @@ fn in_flight(input: &Input<'_>) -> Vec<Fact> {
             Fact::new(Section::InFlight, format!("{path}: {words}"), "the run's state")
         }));
     }
-    for (gate, asked) in state.open_gates() {
+    for (gate, asked) in state.open_decisions() {
         let words = format!("a person is asked about {gate}: {}", asked.name);
         facts.push(Fact::new(Section::InFlight, words, "the gate").at(asked.asked_at));
     }
@@ -188,7 +188,8 @@ fn changed(input: &Input<'_>) -> Vec<Fact> {
 /// Decisions, replans and notes, the newest first.
 fn decisions(input: &Input<'_>) -> Vec<Fact> {
     let state = input.state;
-    let decided = state.gates.iter().filter_map(|(gate, asked)| {
+    let all = state.gates.iter().chain(&state.questions);
+    let decided = all.filter_map(|(gate, asked)| {
         let decision = asked.decision.as_ref()?;
         let verb = if decision.approved { "approved" } else { "rejected" };
         let words =

@@ -17,8 +17,19 @@ pub(super) fn asked(state: &mut RunState, at: Timestamp, gate: &GateRef, name: &
     state.gates.entry(gate.clone()).or_insert(fresh);
 }
 
+/// An agent asks. Nothing of the run waits for the answer, so no gate of its plan is touched.
+pub(super) fn question(state: &mut RunState, at: Timestamp, place: &GateRef, text: &str) {
+    let asked = GateState { name: text.to_owned(), asked_at: at, decision: None };
+    state.questions.insert(place.clone(), asked);
+}
+
 /// A person decided. A step that waits for that goes on, or has failed.
 pub(super) fn decided(state: &mut RunState, at: Timestamp, event: &GateDecided) {
+    if let Some(question) = state.questions.get_mut(&event.gate) {
+        let GateDecided { approved, by, message, .. } = event.clone();
+        question.decision = Some(Decision { approved, by, message, at });
+        return;
+    }
     let name = gate_name(state, &event.gate).unwrap_or_default();
     asked(state, at, &event.gate, &name);
     state.reopened.remove(&event.gate);

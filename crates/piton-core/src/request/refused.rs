@@ -31,6 +31,8 @@ pub enum Refused {
     Replanning(String),
     /// A person decided to go on with the plan as it is, or to stop.
     GoesOn(String, String),
+    /// So many questions wait for a person.
+    ManyQuestions(usize),
     /// The run was set aside.
     Archived(String),
     /// The run is over for good.
@@ -80,6 +82,10 @@ impl From<Refused> for Refusal {
             }
             Refused::GoesOn(phase, by) => {
                 refusal(format!("{by} already decided about a replan of {phase}"))
+            }
+            Refused::ManyQuestions(open) => {
+                refusal(format!("{open} questions of this run wait for a person"))
+                    .or("wait for their answers")
             }
             Refused::Archived(run) => refusal(format!("run {run} is archived and cannot change"))
                 .or(remedy![Words "to bring it back, run ", Piton "resume {run}"]),

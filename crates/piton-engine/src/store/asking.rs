@@ -208,6 +208,7 @@ pub fn describe(events: &[Event]) -> String {
                 let steps: Vec<String> = e.steps.iter().map(ToString::to_string).collect();
                 format!("asked for changes at gate {}; {} will run again", e.gate, steps.join(", "))
             }
+            Event::ApprovalAsked(e) => format!("asked a person ({})", e.gate),
             Event::GateReopened(e) => format!("took back the approval of gate {}", e.gate),
             Event::StepReset(e) => format!("{} will run again", e.step),
             Event::StepRetried(e) => format!("{} will be tried again", e.step),

@@ -10,14 +10,15 @@ pub mod runs;
 mod session;
 
 use piton_core::event::{
-    BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster, CommandRefused, Comment,
-    DriverAttached, DriverLeft, Facts, FileHash, GateAsked, GateDecided, GateReopened, LaneBegun,
-    LaneBlocked, LaneCommitted, LaneForked, LaneImported, LaneJoined, LaneKept, LaneMerged,
-    LaneReady, LaneRebased, LaneRemoved, LaneReopened, LogRanges, MergeIntended, MergeMissed,
-    MergedBy, Next, Outcome, OutputsAccepted, Outstanding, PlanAccepted, ProtocolRef,
-    PullRequestOpened, Revert, Review, RewindIntended, RewindKind, RewindWorkspace, Rewound,
-    RunAborted, RunArchived, RunCreated, Shape, SpecAccepted, StepFinished, StepImported,
-    StepProven, StepReset, StepRetried, StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
+    ApprovalAsked, BudgetExhausted, ChangesWanted, CheckpointRecorded, Class, Cluster,
+    CommandRefused, Comment, DriverAttached, DriverLeft, Facts, FileHash, GateAsked, GateDecided,
+    GateReopened, LaneBegun, LaneBlocked, LaneCommitted, LaneForked, LaneImported, LaneJoined,
+    LaneKept, LaneMerged, LaneReady, LaneRebased, LaneRemoved, LaneReopened, LogRanges,
+    MergeIntended, MergeMissed, MergedBy, Next, Outcome, OutputsAccepted, Outstanding,
+    PlanAccepted, ProtocolRef, PullRequestOpened, Revert, Review, RewindIntended, RewindKind,
+    RewindWorkspace, Rewound, RunAborted, RunArchived, RunCreated, Shape, SpecAccepted,
+    StepFinished, StepImported, StepProven, StepReset, StepRetried, StepSkipped, StepStarted,
+    TicksSeen, TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
@@ -369,6 +370,12 @@ fn story() -> Vec<Event> {
             plan_hash: plan.hash(),
             artifacts: vec![file("target/out")],
         }),
+        Event::ApprovalAsked(Box::new(ApprovalAsked {
+            gate: gate("ask:1"),
+            question: text("Delete the old table?"),
+            step: Some(step("P1/A/work")),
+            session: Some(text("s1")),
+        })),
         Event::TicksSeen(Box::new(TicksSeen {
             gates: texts(&["IF-0-P1-A"]),
             count: true,
@@ -530,6 +537,11 @@ pub fn requests() -> Vec<Request> {
             message: text("before lunch"),
             head: Some(text("head")),
             snapshots: vec![(Some(lane(LANE)), snapshot("lane")), (None, snapshot("root"))],
+        },
+        Request::Approval {
+            question: text("Delete the old table?"),
+            step: Some(step("P1/A/work")),
+            session: Some(text("s1")),
         },
         session::request(),
     ]

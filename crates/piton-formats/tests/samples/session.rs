@@ -2,13 +2,13 @@
 
 use piton_core::Event;
 use piton_core::event::{
-    Cause, Reason, Resumed, SessionChanged, SessionEnded, SessionNotResumed, SessionOpened,
-    SessionSaved, SessionSynced,
+    Cause, Reason, Resumed, SessionArtifact, SessionChanged, SessionEnded, SessionNotResumed,
+    SessionOpened, SessionPhase, SessionSaved, SessionSynced,
 };
 use piton_core::request::Request;
 use piton_core::session_state::SessionAct;
 
-use super::{LANE, lane, snapshot, text, texts};
+use super::{LANE, lane, sha, snapshot, text, texts};
 
 fn opened() -> SessionOpened {
     let resumed = Resumed {
@@ -48,6 +48,21 @@ fn not_resumed() -> SessionNotResumed {
     }
 }
 
+fn phase() -> SessionPhase {
+    SessionPhase { session: text("s1"), phase: text("testing"), ended: true }
+}
+
+fn artifact() -> SessionArtifact {
+    SessionArtifact {
+        session: text("s1"),
+        path: text("docs/adr.md"),
+        sha256: sha("docs/adr.md"),
+        bytes: 42,
+        task: Some(text("T005")),
+        message: text("the decision"),
+    }
+}
+
 fn synced() -> SessionSynced {
     SessionSynced { session: text("s1"), used: Some(20_000), cost_tokens: 40 }
 }
@@ -60,6 +75,9 @@ pub fn story() -> Vec<Event> {
     story.extend(causes.map(|cause| Event::SessionChanged(changed(cause))));
     story.extend(Reason::ALL.map(|reason| Event::SessionSaved(Box::new(saved(reason)))));
     story.extend([
+        Event::SessionPhase(SessionPhase { ended: false, ..phase() }),
+        Event::SessionPhase(phase()),
+        Event::SessionArtifact(artifact()),
         Event::SessionNotResumed(Box::new(not_resumed())),
         Event::SessionSynced(synced()),
         Event::SessionEnded(SessionEnded { session: text("s1") }),
@@ -79,6 +97,8 @@ pub fn request() -> Request {
             snapshots: vec![(Some(lane(LANE)), snapshot("lane")), (None, snapshot("root"))],
         },
         SessionAct::NotResumed(not_resumed()),
+        SessionAct::Phase(phase()),
+        SessionAct::Artifact(artifact()),
         SessionAct::Sync(synced()),
         SessionAct::End(SessionEnded { session: text("s1") }),
     ];

@@ -79,6 +79,8 @@ impl Story {
                 self.note(at, format!("Changes wanted by {}: {words}", e.review.by));
             }
             Event::GateAsked(e) => drop(self.asked.insert(e.gate.0.clone())),
+            // What an agent asked is no stage of the pipeline.
+            Event::GateDecided(e) if e.gate.is_question() => {}
             Event::GateDecided(e) if e.approved => {
                 self.asked.remove(&e.gate.0);
                 self.reopened.remove(&e.gate);

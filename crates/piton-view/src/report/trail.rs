@@ -76,6 +76,7 @@ impl Trail {
                 });
             }
             Event::GateAsked(e) => self.asked(at, &e.gate, &e.name),
+            Event::ApprovalAsked(e) => self.asked(at, &e.gate, &e.question),
             Event::PullRequestOpened(e) => {
                 let (lane, url) = (e.lane.clone(), e.url.clone());
                 self.wait(at, WaitFor::PullRequest { lane, url });

@@ -16,6 +16,13 @@ pub struct BriefArgs {
     pub agent: Option<String>,
 }
 
+impl BriefArgs {
+    /// The arguments for a run, with a limit if it is not the usual one.
+    pub fn of(run: Option<String>, tokens: Option<usize>) -> Self {
+        Self { run, tokens: tokens.unwrap_or(LIMIT_DEFAULT), agent: None }
+    }
+}
+
 fn tokens(text: &str) -> Result<usize, String> {
     let within = |tokens: &usize| (LIMIT_MIN..=LIMIT_MAX).contains(tokens);
     text.parse()

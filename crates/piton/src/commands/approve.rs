@@ -19,13 +19,16 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     };
     let (loaded, place) = names::run_with_gate(&mut store, run, gate, verb)?;
     request::refuse_deciding(context, &loaded)?;
+    super::approval::refuse_asker(&loaded, &place)?;
     if approved {
         request::refuse_unheld(context, &loaded)?;
     }
     let message = request::message(context, &loaded, &args.message)?;
     let asked = Request::Decide { gate: place.0.clone(), approved, message };
     let sent = request::send(context, &mut store, &loaded, &asked, Target::Gate(&place))?;
-    let resumes = approved && !args.no_resume;
+    // Nothing of a run waits for the answer to a question.
+    let is_gate = !loaded.state.questions.contains_key(&place);
+    let resumes = approved && is_gate && !args.no_resume;
     request::report_and_resume(context, store, &loaded.row.run_id, &[sent], resumes)
 }
 
@@ -39,7 +42,7 @@ pub fn no_gate_given(
     let state = store.load_row(row)?.state;
     let message = format!("which gate of run {run} do you want to {verb}?");
     let mut error = CommandError::usage("no-gate", message);
-    for (place, gate) in state.open_gates() {
+    for (place, gate) in state.open_decisions() {
         error = error.hint(gate_choice(verb, run, place, &format!("\"{}\"", gate.name)));
     }
     if error.hints.is_empty() {

@@ -3,7 +3,7 @@
 //! Rebuilt from the ledger each time. It only reads: files that changed after the last snapshot are not
 //! named.
 
-use piton_agents::brief::{self, Input};
+use piton_agents::brief::{self, Chosen, Input};
 use piton_core::plan::Work;
 use piton_core::state::Progress;
 use piton_core::summary::current;
@@ -19,16 +19,27 @@ use crate::ui;
 
 /// Prints the brief of a run.
 pub fn run(context: &Context, args: &BriefArgs) -> Result<()> {
-    let mut store = context.read_store()?;
-    let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
-    let loaded = store.load_row(row)?;
-    let run_id = &loaded.row.run_id;
-    if loaded.seq == 0 {
+    let (run_id, brief) = of(context, args)?;
+    let Some(brief) = brief else {
         ui::say(remedy![
             Words "run {run_id} has not started, so there is nothing to sum up; start it with ",
             Piton "resume {run_id}"
         ]);
         return Ok(());
+    };
+    let shown = piton_view::brief::Brief::new(&run_id, &brief);
+    ui::show(context.json, &shown, || brief.text.clone());
+    Ok(())
+}
+
+/// The run that is meant and its brief; none if it has not started.
+pub fn of(context: &Context, args: &BriefArgs) -> Result<(String, Option<Chosen>)> {
+    let mut store = context.read_store()?;
+    let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
+    let loaded = store.load_row(row)?;
+    let run_id = &loaded.row.run_id;
+    if loaded.seq == 0 {
+        return Ok((run_id.clone(), None));
     }
     let course = course(&mut store, &loaded.row, loaded.seq)?;
     let state = &loaded.state;
@@ -53,10 +64,7 @@ pub fn run(context: &Context, args: &BriefArgs) -> Result<()> {
         Some(agent) => brief::limit_for(agent, args.tokens),
         None => args.tokens,
     };
-    let brief = brief::brief(&input, limit);
-    let shown = piton_view::brief::Brief::new(run_id, &brief);
-    ui::show(context.json, &shown, || brief.text.clone());
-    Ok(())
+    Ok((run_id.clone(), Some(brief::brief(&input, limit))))
 }
 
 /// The step that an agent works on, or that it is next to work on.

@@ -32,8 +32,60 @@ impl Side {
     }
 }
 
+/// Two commits, and what differs between them.
+pub struct Compared {
+    /// The run.
+    pub run_id: String,
+    /// The first.
+    pub from: String,
+    /// The second.
+    pub to: String,
+    /// Every path that differs.
+    pub changes: Vec<answers::Change>,
+    /// What git shows of it, without secrets; none if it was not asked for.
+    pub text: String,
+    /// Differences that git does not show.
+    pub unseen: usize,
+}
+
+/// How much of the text of a comparison is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// None.
+    No,
+    /// Which files differ and by how much.
+    Stat,
+    /// All of it.
+    Full,
+}
+
 /// Shows the differences.
 pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
+    let text = match (context.json, args.stat) {
+        (true, _) => Text::No,
+        (false, true) => Text::Stat,
+        (false, false) => Text::Full,
+    };
+    let compared = between(context, args, text)?;
+    let Compared { from, to, changes, text, unseen, .. } = compared;
+    if context.json {
+        ui::data_json(&answers::Diff { from: &from, to: &to, changes });
+        return Ok(());
+    }
+    if !text.is_empty() {
+        ui::data(&text);
+    }
+    if changes.is_empty() {
+        ui::say("no differences");
+    } else if unseen > 0 {
+        let unseen = piton_view::text::count(unseen, "difference");
+        ui::say(format!("git does not show {unseen}, such as empty folders; `--json` lists all"));
+    }
+    Ok(())
+}
+
+/// Compares what the command line names.
+pub fn between(context: &Context, args: &DiffArgs, text: Text) -> Result<Compared> {
     let mut store = super::request::open(context)?;
     let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
     let loaded = store.load_row(row)?;
@@ -47,38 +99,32 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let second = sides.side(second, Some(&first))?;
     let root = &context.project.root;
     let failed = |e: String| CommandError::failed("snapshot", e);
-    let (a, b) = (first.commit(), second.commit());
-    let changes = restore::diff(root, a, b).map_err(|e| failed(e.to_string()))?;
-    if context.json {
-        let change = |c: &Change| answers::Change {
-            path: String::from_utf8_lossy(&c.path).into_owned(),
-            kind: format!("{:?}", c.kind).to_lowercase(),
-        };
-        let changes = changes.iter().map(change).collect();
-        ui::data_json(&answers::Diff { from: a, to: b, changes });
-        return Ok(());
+    let (from, to) = (first.commit().to_owned(), second.commit().to_owned());
+    let found = restore::diff(root, &from, &to).map_err(|e| failed(e.to_string()))?;
+    let change = |c: &Change| answers::Change {
+        path: String::from_utf8_lossy(&c.path).into_owned(),
+        kind: format!("{:?}", c.kind).to_lowercase(),
+    };
+    let changes = found.iter().map(change).collect();
+    let run_id = loaded.row.run_id.clone();
+    let mut compared = Compared { run_id, from, to, changes, text: String::new(), unseen: 0 };
+    if text == Text::No {
+        return Ok(compared);
     }
     let tree = |side: &Side| match side {
         Side::Snapshot(_, commit) => format!("{commit}:tree"),
         Side::Commit(commit) => format!("{commit}^{{tree}}"),
     };
     let (old, new) = (tree(&first), tree(&second));
-    let text = history::diff(root, &old, &new, args.stat).map_err(|e| failed(e.to_string()))?;
-    if !text.is_empty() {
-        ui::data(&piton_view::text::sanitize_lines(&context.redactor.redact(&text)));
+    let shown = history::diff(root, &old, &new, text == Text::Stat);
+    let shown = shown.map_err(|e| failed(e.to_string()))?;
+    compared.text = piton_view::text::sanitize_lines(&context.redactor.redact(&shown));
+    if !found.is_empty() {
+        let named = history::changed(root, &old, &new).map_err(|e| failed(e.to_string()))?;
+        let named: BTreeSet<Vec<u8>> = named.into_iter().collect();
+        compared.unseen = found.iter().filter(|c| !named.contains(&c.path)).count();
     }
-    if changes.is_empty() {
-        ui::say("no differences");
-        return Ok(());
-    }
-    let named = history::changed(root, &old, &new).map_err(|e| failed(e.to_string()))?;
-    let named: BTreeSet<Vec<u8>> = named.into_iter().collect();
-    let unseen = changes.iter().filter(|c| !named.contains(&c.path)).count();
-    if unseen > 0 {
-        let unseen = piton_view::text::count(unseen, "difference");
-        ui::say(format!("git does not show {unseen}, such as empty folders; `--json` lists all"));
-    }
-    Ok(())
+    Ok(compared)
 }
 
 /// What the names of a command line are looked up in.

@@ -1,6 +1,7 @@
 //! One file per command; here is what they share.
 
 pub mod abort;
+pub mod approval;
 pub mod approve;
 pub mod attach;
 pub mod brief;
@@ -21,6 +22,7 @@ pub mod init;
 pub mod inspect;
 pub mod leftovers;
 pub mod log;
+pub mod mcp;
 pub mod moved_bases;
 pub mod questions;
 pub mod reject;
@@ -74,6 +76,7 @@ pub fn dispatch(
         Command::Init(args) => init::run(&context()?, &args),
         Command::Hook(args) => hook::run(table, &args),
         Command::Statusline => statusline::run(table),
+        Command::Mcp => mcp::run(table, &context()?),
         Command::Replan(args) => replan::run(&context()?, &args),
         Command::Retry(args) => retry::run(&context()?, &args),
         Command::Skip(args) => skip::run(&context()?, &args),

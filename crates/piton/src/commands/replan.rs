@@ -3,7 +3,8 @@
 use piton_core::decide::phase_ready;
 use piton_core::request::Request;
 use piton_core::{RunState, StepPath, remedy};
-use piton_engine::Loaded;
+use piton_engine::{Loaded, Store};
+use piton_view::answers::Sent;
 
 use super::request::{self, Target};
 use crate::cli::ReplanArgs;
@@ -14,10 +15,30 @@ use crate::error::{CommandError, Result};
 /// Asks for a replan.
 pub fn run(context: &Context, args: &ReplanArgs) -> Result<()> {
     let mut store = request::open(context)?;
+    let Wanted { run_id, sent, is_inside, .. } = ask(context, &mut store, args)?;
+    let resumes = !args.no_resume && !is_inside;
+    request::report_and_resume(context, store, &run_id, &[sent], resumes)
+}
+
+/// A replan that was asked for.
+pub struct Wanted {
+    /// The run.
+    pub run_id: String,
+    /// The phase.
+    pub phase: String,
+    /// What came of it.
+    pub sent: Sent,
+    /// Whether a step of the run asked.
+    pub is_inside: bool,
+}
+
+/// Puts the request to the run that is meant.
+pub fn ask(context: &Context, store: &mut Store, args: &ReplanArgs) -> Result<Wanted> {
     let own = environment().run_id.clone();
     let run = args.run.as_ref().or(own.as_ref()).map(String::as_str);
-    let row = Context::pick(&mut store, run, request::unfinished, "unfinished run")?;
+    let row = Context::pick(store, run, request::resumable, "unfinished run")?;
     let loaded = store.load_row(row)?;
+    request::refuse_session(&loaded)?;
     let inside = request::is_inside(context, &loaded);
     // A step may ask for another plan; what the limits say, only a person may set aside.
     if args.force_replan || !inside {
@@ -29,14 +50,14 @@ pub fn run(context: &Context, args: &ReplanArgs) -> Result<()> {
         return Err(nothing(&loaded));
     };
     let reason = request::message(context, &loaded, &args.reason)?;
-    let asked = Request::Replan { phase, reason, step, force: args.force_replan };
-    let sent = request::send(context, &mut store, &loaded, &asked, Target::Run)?;
-    let resumes = !args.no_resume && !inside;
-    request::report_and_resume(context, store, &loaded.row.run_id, &[sent], resumes)
+    let force = args.force_replan;
+    let asked = Request::Replan { phase: phase.clone(), reason, step, force };
+    let sent = request::send(context, store, &loaded, &asked, Target::Run)?;
+    Ok(Wanted { run_id: loaded.row.run_id, phase, sent, is_inside: inside })
 }
 
 /// The step that asks, as far as it can be told: by its environment, or one that runs.
-fn asking(state: &RunState, phase: Option<&str>) -> Result<StepPath> {
+pub fn asking(state: &RunState, phase: Option<&str>) -> Result<StepPath> {
     let [own, lane, step] = &environment().step;
     let named = match (own, lane, step) {
         (Some(phase), Some(lane), Some(step)) => Some(StepPath::new(phase, lane, step)),

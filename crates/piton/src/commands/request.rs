@@ -212,12 +212,7 @@ fn inside(run_id: &str) -> CommandError {
 pub fn refuse_any_step(context: &Context) -> Result<()> {
     let runs = context.project.state_dir.join("runs");
     for entry in std::fs::read_dir(runs).into_iter().flatten().flatten() {
-        let dir = entry.path();
-        let header = Journal::read(&dir).unwrap_or_default().header;
-        let above = piton_process::strays::keepers_above(&[&dir]);
-        if above.into_iter().any(|keeper| keeper.dir.as_deref() == Some(&dir))
-            || header.is_some_and(|header| piton_process::strays::from_step(&header.mark))
-        {
+        if is_step_of(&entry.path()) {
             let run_id = entry.file_name().to_string_lossy().into_owned();
             refused::record(context, &run_id);
             let message =
@@ -227,6 +222,26 @@ pub fn refuse_any_step(context: &Context) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The run of this project whose step this process is part of.
+pub fn own_run(context: &Context) -> Option<String> {
+    if !piton_process::strays::is_in_step() {
+        return None;
+    }
+    let runs = context.project.state_dir.join("runs");
+    let dirs = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    let found = dirs.map(|entry| entry.path()).find(|dir| is_step_of(dir));
+    let name = found.as_ref().and_then(|dir| dir.file_name()?.to_str()).map(str::to_owned);
+    let carried = || environment().run_id.clone().filter(|run| context.run_dir(run).exists());
+    name.or_else(carried)
+}
+
+fn is_step_of(dir: &std::path::Path) -> bool {
+    let header = Journal::read(dir).unwrap_or_default().header;
+    let above = piton_process::strays::keepers_above(&[dir]);
+    above.into_iter().any(|keeper| keeper.dir.as_deref() == Some(dir))
+        || header.is_some_and(|header| piton_process::strays::from_step(&header.mark))
 }
 
 /// A person's message about a run as it may be kept: without secrets, not too long.
@@ -408,7 +423,9 @@ fn next(view: &RunView<'_>) -> Option<String> {
 /// Whether going on with a run may bring it further. What failed or is blocked would only be met again;
 /// a gate that is still open holds nothing but what comes after it.
 fn can_resume(view: &RunView<'_>) -> bool {
-    !view.status.is_final() && !matches!(view.status, Status::Failed | Status::Blocked)
+    view.session.is_none()
+        && !view.status.is_final()
+        && !matches!(view.status, Status::Failed | Status::Blocked)
 }
 
 /// The same, and goes on with the run where a person sits at the terminal and nobody drives it.

@@ -22,23 +22,24 @@ const RUNS_SHOWN_MAX: usize = 40;
 
 /// Lists the runs.
 pub fn run(context: &Context, args: &RunsArgs) -> Result<()> {
+    // Programs get all there is.
+    let shown = if args.all || context.json { usize::MAX } else { RUNS_SHOWN_MAX };
+    let (listed, all) = listed(context, shown)?;
+    print(context, &listed, all - listed.len())
+}
+
+/// The newest runs, and how many there are.
+pub fn listed(context: &Context, shown: usize) -> Result<(Vec<Listed>, usize)> {
     let mut store = match context.read_store() {
         Ok(store) => store,
         // A project without a ledger has no runs, which is no error.
-        Err(error) if error.code == "no-ledger" => return print(context, &[], 0),
+        Err(error) if error.code == "no-ledger" => return Ok((Vec::new(), 0)),
         Err(error) => return Err(error),
     };
     let rows = store.runs()?;
     let all = rows.len();
-    // Programs get all there is.
-    let shown = if args.all || context.json { all } else { RUNS_SHOWN_MAX };
-    let listed: Vec<Listed> = rows
-        .into_iter()
-        .take(shown)
-        .enumerate()
-        .map(|(index, row)| list(&mut store, row, index < RUNS_LOADED_MAX))
-        .collect();
-    print(context, &listed, all - listed.len())
+    let rows = rows.into_iter().take(shown).enumerate();
+    Ok((rows.map(|(index, row)| list(&mut store, row, index < RUNS_LOADED_MAX)).collect(), all))
 }
 
 fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {

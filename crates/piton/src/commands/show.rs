@@ -124,13 +124,23 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
 
 /// A run in full.
 fn full_run(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
+    with_run(context, store, loaded, |full| {
+        ui::show(context.json, full, || full.render(&ui::stdout()));
+    })
+}
+
+/// Gives a run in full to whoever shows it.
+pub fn with_run<T>(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    shows: impl FnOnce(&show::FullRun<'_>) -> T,
+) -> Result<T> {
     let (history, points) = (history_of(store, loaded)?, rewind::points(store, loaded)?);
     let plan = store.plan(&loaded.state).ok();
     let (view, logs) = (Context::view(loaded), context.run_dir(&loaded.row.run_id).join("logs"));
     let costs = snapshot_costs(context, loaded);
-    let full = show::FullRun::new(view, &history, plan.as_ref(), &points, costs, logs);
-    ui::show(context.json, &full, || full.render(&ui::stdout()));
-    Ok(())
+    Ok(shows(&show::FullRun::new(view, &history, plan.as_ref(), &points, costs, logs)))
 }
 
 fn history_of(store: &mut Store, loaded: &Loaded) -> Result<show::History> {
@@ -155,6 +165,19 @@ fn checkpoint(
     name: &str,
     lane: Option<&str>,
 ) -> Result<()> {
+    with_checkpoint(context, store, loaded, (name, lane), |view| {
+        ui::show(context.json, view, || view.render(ui::place()));
+    })
+}
+
+/// Gives a checkpoint in full to whoever shows it.
+pub fn with_checkpoint<T>(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    (name, lane): (&str, Option<&str>),
+    shows: impl FnOnce(&show::PointView<'_>) -> T,
+) -> Result<T> {
     let history = history_of(store, loaded)?;
     let remark = history.remarks().into_iter().find(|p| p.name == name);
     let all = rewind::points(store, loaded)?;
@@ -169,9 +192,7 @@ fn checkpoint(
         let there = snapshot::is_there(&context.project.root, &point.commit);
         show::Snapshot { point, gone: there.is_ok_and(|there| !there) }
     });
-    let view = show::PointView::new(run, name, remark, snapshots.collect());
-    ui::show(context.json, &view, || view.render(ui::place()));
-    Ok(())
+    Ok(shows(&show::PointView::new(run, name, remark, snapshots.collect())))
 }
 
 /// The prompt of a step: as it was sent, or its template.

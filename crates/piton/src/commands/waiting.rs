@@ -57,7 +57,9 @@ fn of_run(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) ->
     // A run that a person rejected or ended waits for nobody.
     let is_rejected =
         state.gates.values().any(|g| g.decision.as_ref().is_some_and(|d| !d.approved));
-    if lives || loaded.seq == 0 || state.ended.is_some() || is_rejected {
+    // Nor does the session of an agent wait for more than its questions: nobody resumes it.
+    let is_session = state.session.is_some();
+    if lives || loaded.seq == 0 || state.ended.is_some() || is_rejected || is_session {
         return waiting(state, Vec::new(), &resume, ui::place());
     }
     match resume::compared(context, store, loaded) {

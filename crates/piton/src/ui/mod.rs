@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use ask::{ask, confirms};
 pub use live::Live;
 pub use stream::Stream;
-pub use terminal::{draws, place, stderr, stdout, works_in};
+pub use terminal::{draws, place, read_by_agent, stderr, stdout, works_in};
 
 use crate::error::{CommandError, Kind};
 

@@ -28,6 +28,12 @@ pub fn place() -> &'static Place {
     PLACE.get_or_init(|| Place::new(zone, piton_process::strays::is_in_step))
 }
 
+/// Notes that an agent reads: it is told of nothing that only a person may do.
+pub fn read_by_agent() {
+    // Set once, before anything is said.
+    let _ = PLACE.set(Place::new(zone, || true));
+}
+
 /// Notes that the person works in another folder than where they stand.
 pub fn works_in(dir: &Path) {
     // Set once, by the command line, before anything is printed.

@@ -26,6 +26,7 @@ use crate::ui;
 use note::{Note, Passed};
 
 pub use log::failures;
+pub use slow::is_of_another;
 
 /// The word that calls it.
 const COMMAND: &str = "hook";

@@ -1,5 +1,6 @@
 //! The moments at which something may be recorded: the project, its settings and its ledger are opened.
 
+use std::path::Path;
 use std::time::Duration;
 
 use piton_agents::hook::Caller;
@@ -93,7 +94,7 @@ pub(super) fn start(
         };
     }
     keep(asked, &note)?;
-    if is_of_another(asked, &here) {
+    if is_of_another(asked.state_dir(), &here, &asked.call.session) {
         return Ok(None);
     }
     let session = Some(asked.call.session.clone());
@@ -108,13 +109,12 @@ pub(super) fn start(
 }
 
 /// Whether the checkpoint is that of another session whose agent is at work.
-fn is_of_another(asked: &Asked, here: &Here<'_>) -> bool {
+pub fn is_of_another(state_dir: &Path, here: &Here<'_>, own: &str) -> bool {
     let latest = here.bank.latest.as_ref();
     let read = latest.and_then(|file| Checkpoint::read(&file.path, &file.text).ok());
     let owner = read.and_then(|(checkpoint, _)| checkpoint.owner);
     owner.is_some_and(|(_, session)| {
-        session != asked.call.session
-            && Note::read(asked.state_dir(), &session).is_some_and(|note| note.is_at_work())
+        session != own && Note::read(state_dir, &session).is_some_and(|note| note.is_at_work())
     })
 }
 

@@ -54,7 +54,7 @@ pub fn run_with_gate(
             Err(Refused::ManyGates(..)) => return with_gate(loaded, gate, verb),
             Err(_) => continue,
         };
-        if loaded.state.gates.get(&place).is_some_and(|g| g.decision.is_none()) {
+        if loaded.state.asked(&place).is_some_and(|g| g.decision.is_none()) {
             return Ok((loaded, place));
         }
         has_it = has_it.or(Some((loaded, place)));
@@ -94,7 +94,7 @@ pub fn gate_choice(verb: &str, run: &str, place: &GateRef, which: &str) -> Remed
 
 /// What became of a gate so far.
 fn stands(state: &RunState, gate: &GateRef) -> &'static str {
-    match state.gates.get(gate).map(|found| &found.decision) {
+    match state.asked(gate).map(|found| &found.decision) {
         None => "which is not open yet",
         Some(None) => "which is open",
         Some(Some(decision)) if decision.approved => "which is approved",

@@ -3,6 +3,7 @@
 //! A hook calls the program between two operations of an agent. So the bank is found and the last
 //! trigger of a session is looked up without opening the ledger.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
@@ -52,23 +53,35 @@ pub struct Here<'c> {
     pub config: Config,
     /// Its files.
     pub bank: Bank,
+    /// Whether files that a link leads out of the project to are left unread.
+    confined: bool,
     _lock: Option<File>,
 }
 
 impl<'c> Here<'c> {
     /// Finds the bank and reads it; the protocol may be switched off.
     pub fn find(context: &'c Context) -> Result<Self> {
+        Self::found(context, false)
+    }
+
+    /// The same for a caller that may see nothing but the project: a file of the bank that is
+    /// elsewhere is not read.
+    pub fn find_within(context: &'c Context) -> Result<Self> {
+        Self::found(context, true)
+    }
+
+    fn found(context: &'c Context, confined: bool) -> Result<Self> {
         let root = &context.project.root;
         let settings = Settings::of(&context.settings);
         let here = context.cwd.strip_prefix(root).map(|dir| dir.to_string_lossy().into_owned());
         let list = |dir: &str| read::names(&root.join(dir));
         let folder = bank::find(&here.unwrap_or_default(), &settings, &list);
-        let bank = read_bank(context, &folder, &settings);
+        let bank = read_bank(context, &folder, &settings, confined)?;
         let (config, warnings) = bank.config().map_err(|problem| document(&problem))?;
         for warning in warnings {
             ui::say(format!("warning: {}: {}", warning.file, warning.message));
         }
-        Ok(Self { context, settings, config, bank, _lock: None })
+        Ok(Self { context, settings, config, bank, confined, _lock: None })
     }
 
     /// The same for a command that changes something: alone, and with all files up to date.
@@ -86,13 +99,14 @@ impl<'c> Here<'c> {
             let mut store = here.context.write_store()?;
             here.show(&mut store, &run)?;
         }
-        here.read_again();
+        here.read_again()?;
         Ok(here)
     }
 
     /// Reads the files again.
-    pub fn read_again(&mut self) {
-        self.bank = read_bank(self.context, &self.bank.root, &self.settings);
+    pub fn read_again(&mut self) -> Result<()> {
+        self.bank = read_bank(self.context, &self.bank.root, &self.settings, self.confined)?;
+        Ok(())
     }
 
     /// Brings the files of a run up to what the ledger says.
@@ -192,9 +206,27 @@ pub fn usage(settings: &Settings, which: &Which) -> Result<Option<Usage>> {
     }
 }
 
-fn read_bank(context: &Context, folder: &str, settings: &Settings) -> Bank {
+fn read_bank(context: &Context, folder: &str, settings: &Settings, confined: bool) -> Result<Bank> {
     let root = &context.project.root;
-    Bank::read(folder, settings, &|path| read::protocol_file(root, path))
+    let outside = RefCell::new(None);
+    let read = |path: &str| {
+        if confined && !read::is_within(root, path) {
+            *outside.borrow_mut() = Some(path.to_owned());
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        read::protocol_file(root, path)
+    };
+    let bank = Bank::read(folder, settings, &read);
+    match outside.into_inner() {
+        Some(path) => Err(leaves(&path)),
+        None => Ok(bank),
+    }
+}
+
+/// A path that does not stay in the project.
+pub fn leaves(path: &str) -> CommandError {
+    CommandError::new(Kind::Blocked, "outside-project", format!("{path} is outside of the project"))
+        .hint("name a file below the root of the project that no link leads out of it")
 }
 
 /// The name of the note about a session; ids are anything that a program makes up.

@@ -7,6 +7,7 @@ mod run;
 mod save;
 mod start;
 mod task;
+mod work;
 
 use piton_core::event::Reason;
 use piton_protocols::session::cleanup::stamp_of;
@@ -19,12 +20,19 @@ use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 
 pub use here::Here;
-pub use save::has_work;
-pub use task::end;
+pub use run::Recording;
+pub use save::{Asked as SaveAsked, checkpoint, has_work};
+pub use task::{end, finish as finish_task, start as start_task};
+pub use work::{phase, record_artifact};
 
 /// Starts a session of an agent program.
 pub fn begin(here: Here<'_>, session: Option<String>, used: Option<u64>) -> Result<Started> {
     start::start(here, &start::Asked { session, used, resume: false })
+}
+
+/// Continues from the last checkpoint, because somebody asks for it.
+pub fn resume(here: Here<'_>, session: Option<String>, used: Option<u64>) -> Result<Started> {
+    start::start(here, &start::Asked { session, used, resume: true })
 }
 
 /// Records a checkpoint of such a session.
@@ -62,12 +70,12 @@ pub fn run(context: &Context, args: &SessionArgs) -> Result<()> {
             }
         }
         SessionCommand::Task(TaskCommand::Start(args)) => {
-            let moved = task::start(context, args)?;
+            let moved = task::start(Here::find(context)?, args)?;
             ui::show(context.json, &moved, || moved.words());
             Ok(())
         }
         SessionCommand::Task(TaskCommand::Finish(args)) => {
-            let moved = task::finish(context, args)?;
+            let moved = task::finish(Here::find(context)?, args)?;
             ui::show(context.json, &moved, || moved.words());
             Ok(())
         }

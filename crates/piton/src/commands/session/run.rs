@@ -103,7 +103,7 @@ impl<'c> Recording<'c> {
         }
         self.here.show(&mut self.store, &run_id)?;
         self.loaded = self.store.load(&run_id)?;
-        self.here.read_again();
+        self.here.read_again()?;
         let trigger = self.state().session.as_ref().and_then(|session| session.trigger);
         self.here.keep_note(&self.session, &Note { run: run_id, trigger })
     }

@@ -18,7 +18,7 @@ use super::run::Recording;
 use crate::cli::{SaveArgs, Trigger};
 use crate::commands::{current_files, request};
 use crate::context::{Context, now};
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::ui;
 
 /// What a checkpoint is asked to be.
@@ -90,6 +90,17 @@ pub fn checkpoint(here: Here<'_>, asked: &Asked) -> Result<Saved> {
     let session = asked.session.clone();
     let mut recording = Recording::of(here, session.as_deref())?;
     save(&mut recording, reason, asked)
+}
+
+/// Refuses to record something where there is no memory bank, or the protocol is switched off.
+pub fn refuse_without_bank(here: &Here<'_>) -> Result<()> {
+    let message = match (here.config.enabled, here.bank.is_there()) {
+        (true, true) => return Ok(()),
+        (false, _) => "the session protocol is switched off here",
+        (true, false) => "there is no memory bank here",
+    };
+    Err(CommandError::usage("no-session", message)
+        .hint("a memory bank has a `projectConfig.md`, a task board or a folder `checkpoints`"))
 }
 
 /// Whether a task is in progress, or changes are not written yet.
@@ -197,7 +208,12 @@ fn written(
         stack_id: bank.stack_id().map_err(|problem| here::document(&problem))?,
         objective: bank.objective().map_err(|problem| here::document(&problem))?,
         deltas,
-        phase: here.settings.phase(),
+        phase: loaded
+            .state
+            .session
+            .as_ref()
+            .and_then(|s| s.phase.as_deref())
+            .or(here.settings.phase()),
         reason,
         usage: asked.usage,
         at,

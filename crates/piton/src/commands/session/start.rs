@@ -89,7 +89,7 @@ fn rebuilt(mut here: Here<'_>) -> Result<Here<'_>> {
         let mut store = here.context.write_store()?;
         if let Some(loaded) = super::run::found(&here, &mut store, |_| true)? {
             here.show(&mut store, &loaded.row.run_id)?;
-            here.read_again();
+            here.read_again()?;
         }
     }
     Ok(here)

@@ -24,8 +24,7 @@ const SYNCED: &str =
 const NAMED_MAX: usize = 8;
 
 /// Moves a task to those in progress.
-pub fn start(context: &Context, args: &TaskArgs) -> Result<Moved> {
-    let here = Here::find(context)?;
+pub fn start(here: Here<'_>, args: &TaskArgs) -> Result<Moved> {
     refuse_disabled(&here)?;
     let here = here.alone()?;
     let (board, _) = board(&here)?;
@@ -46,8 +45,7 @@ pub fn start(context: &Context, args: &TaskArgs) -> Result<Moved> {
 
 /// Moves a task to the finished ones and writes all collected changes. If the session went on from a
 /// checkpoint, the work of that is finished with it.
-pub fn finish(context: &Context, args: &TaskArgs) -> Result<Moved> {
-    let here = Here::find(context)?;
+pub fn finish(here: Here<'_>, args: &TaskArgs) -> Result<Moved> {
     refuse_disabled(&here)?;
     let usage = here.usage(&args.which)?;
     let here = here.alone()?;
@@ -139,7 +137,7 @@ fn task<'b>(board: &'b Board, id: &str) -> Result<&'b Task> {
     })
 }
 
-fn refuse_disabled(here: &Here<'_>) -> Result<()> {
+pub fn refuse_disabled(here: &Here<'_>) -> Result<()> {
     let message = match (here.config.enabled, here.bank.board.is_some()) {
         (true, true) => return Ok(()),
         (false, _) => "the session protocol is switched off here",
