@@ -18,6 +18,7 @@ mod reader;
 mod record;
 mod repository;
 mod scratch;
+mod sessions;
 mod workflows;
 mod writers;
 
@@ -34,7 +35,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 17] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -49,6 +50,7 @@ pub(crate) const NAMES: [&str; 16] = [
     "histories",
     "workflows",
     "agents",
+    "sessions",
     "reboot",
     "power",
 ];
@@ -174,15 +176,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: histories::AIMS, ..plain(11, (200, 6), "acts", histories::history) },
     Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
     Loop { aims: agents::AIMS, ..plain(13, (100, 3), "kills", agents::kill) },
+    Loop { aims: sessions::AIMS, ..plain(14, (100, 2), "kills", sessions::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(14, (200, 3), "restarts", lanes::reboot)
+        ..plain(15, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(15, (100, 3), "restarts", lanes::power)
+        ..plain(16, (100, 3), "restarts", lanes::power)
     },
 ];
 
