@@ -19,7 +19,8 @@ pub fn merge_undone() -> Refusal {
 
 /// The spec is another than the one that the run knows.
 pub fn spec_changed(run: &str, message: &str) -> Refusal {
-    let accept = Remedy::from("review it, then run ").then_piton(format!("resume {run} --accept-spec"));
+    let accept =
+        Remedy::from("review it, then run ").then_piton(format!("resume {run} --accept-spec"));
     Refusal::new("spec-changed", message).or(accept)
 }
 

@@ -215,8 +215,9 @@ fn not_resumed(state: &mut SessionState, event: &SessionNotResumed) {
 }
 
 fn synced(state: &mut SessionState, event: &SessionSynced) {
-    let before = state.used_at_start.zip(event.used);
-    state.cost.completion = before.map(|(before, now)| now.saturating_sub(before));
+    // Where nobody said how many there were at its start, these were counted since then.
+    let before = state.used_at_start.unwrap_or(0);
+    state.cost.completion = event.used.map(|now| now.saturating_sub(before));
     state.cost.sync = event.cost_tokens;
     (state.active, state.resumed, state.trigger) = (None, None, None);
 }

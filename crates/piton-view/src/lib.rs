@@ -9,8 +9,8 @@ pub mod agent_words;
 pub mod answers;
 pub mod at_boot;
 pub mod brief;
-pub mod decision;
 pub mod course;
+pub mod decision;
 pub mod dry_run;
 #[cfg(test)]
 mod fixture;

@@ -214,8 +214,8 @@ impl Ended {
 pub struct Part {
     /// What it is called.
     pub name: &'static str,
-    /// Its tokens.
-    pub tokens: u64,
+    /// Its tokens; none if it did not happen yet, or nobody counted.
+    pub tokens: Option<u64>,
     /// What the protocol allows.
     pub budget: u64,
 }
@@ -223,7 +223,7 @@ pub struct Part {
 impl Part {
     /// Tells whether it takes twice its budget.
     pub fn is_over(&self) -> bool {
-        self.tokens >= 2 * self.budget
+        self.tokens.is_some_and(|tokens| tokens >= 2 * self.budget)
     }
 }
 
@@ -232,19 +232,22 @@ pub const OVER: &str = "warning: twice its budget";
 /// What the protocol allows for a whole recovery.
 const TOTAL_TOKENS: u64 = 19_000;
 
-/// What the last recovery of a session cost; parts that did not happen are left out.
+/// What the last recovery of a session cost, part by part; nothing before its first checkpoint.
 pub fn parts(session: &SessionState) -> Vec<Part> {
     let Cost { creation, load, context, completion, sync } = session.cost;
+    if session.cost.total() == 0 {
+        return Vec::new();
+    }
+    let happened = |tokens: u64| (tokens > 0).then_some(tokens);
     let all = [
-        ("checkpoint creation", creation, 500),
-        ("checkpoint load", load, 300),
-        ("recovery context", context, 2_000),
-        ("task completion", completion.unwrap_or(0), 15_000),
-        ("full sync", sync, 1_000),
-        ("total", session.cost.total(), TOTAL_TOKENS),
+        ("checkpoint creation", happened(creation), 500),
+        ("checkpoint load", happened(load), 300),
+        ("recovery context", happened(context), 2_000),
+        ("task completion", completion, 15_000),
+        ("full sync", happened(sync), 1_000),
+        ("total", happened(session.cost.total()), TOTAL_TOKENS),
     ];
-    let parts = all.into_iter().map(|(name, tokens, budget)| Part { name, tokens, budget });
-    parts.filter(|part| part.tokens > 0).collect()
+    all.into_iter().map(|(name, tokens, budget)| Part { name, tokens, budget }).collect()
 }
 
 /// The same for a person, line by line.
@@ -252,6 +255,7 @@ pub fn cost(session: &SessionState) -> Vec<String> {
     let line = |part: &Part| {
         let Part { name, tokens, budget } = part;
         let warning = if part.is_over() { format!("  {OVER}") } else { String::new() };
+        let tokens = tokens.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string());
         format!("{name:<20} {tokens:>7} of {budget:>6} tokens{warning}")
     };
     parts(session).iter().map(line).collect()

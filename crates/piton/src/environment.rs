@@ -85,6 +85,11 @@ pub fn words() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os().skip(1)
 }
 
+/// The time at which the clock stands still; only debug builds, which tests use, look for one.
+pub fn clock() -> Option<String> {
+    if cfg!(debug_assertions) { std::env::var("PITON_CLOCK").ok() } else { None }
+}
+
 /// Whether this process is part of a step of a run.
 pub fn is_in_step() -> bool {
     std::env::var_os(MARK_VARIABLE).is_some() || std::env::var_os("PITON_RUN_ID").is_some()

@@ -2,6 +2,14 @@
 
 mod common;
 
+#[path = "session/at_once.rs"]
+mod at_once;
+#[path = "session/clock.rs"]
+mod clock;
+#[path = "session/cost.rs"]
+mod cost;
+#[path = "session/forms.rs"]
+mod forms;
 #[path = "session/hooks.rs"]
 mod hooks;
 #[path = "session/init.rs"]

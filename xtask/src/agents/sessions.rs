@@ -393,7 +393,8 @@ fn differences(one: &Tree, other: &Tree) -> Vec<PathBuf> {
 /// The plugin is valid, and works once it is installed from the marketplace of this repository.
 pub(super) fn plugin(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.bank()?;
-    let (here, plugin) = (root().display().to_string(), root().join("plugin").display().to_string());
+    let (here, plugin) =
+        (root().display().to_string(), root().join("plugin").display().to_string());
     for words in [
         ["validate", &plugin].as_slice(),
         &["validate", &here],
@@ -423,7 +424,8 @@ pub(super) fn mcp(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.session("task start T002 --session before")?;
     stage.api.follow(Script::new([Answer::text("I look around.")]));
     succeeded(&stage.start(Ending::Itself)?)?;
-    let names: Vec<String> = stage.api.asked().iter().flat_map(|asked| tools(&asked.body)).collect();
+    let names: Vec<String> =
+        stage.api.asked().iter().flat_map(|asked| tools(&asked.body)).collect();
     let is_wanted = |name: &&String| name.contains("piton") && name.ends_with("checkpoint");
     let name = names.iter().find(is_wanted).ok_or(format!("the tools are {names:?}"))?;
     stage.next_session();

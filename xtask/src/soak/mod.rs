@@ -19,6 +19,7 @@ mod reader;
 mod record;
 mod repository;
 mod scratch;
+mod sessions;
 mod workflows;
 mod writers;
 
@@ -35,7 +36,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 18] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -50,6 +51,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "histories",
     "workflows",
     "agents",
+    "sessions",
     "reboot",
     "power",
     "night",
@@ -176,15 +178,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: histories::AIMS, ..plain(11, (200, 6), "acts", histories::history) },
     Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
     Loop { aims: agents::AIMS, ..plain(13, (100, 3), "kills", agents::kill) },
+    Loop { aims: sessions::AIMS, ..plain(14, (100, 2), "kills", sessions::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(14, (200, 3), "restarts", lanes::reboot)
+        ..plain(15, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(15, (100, 3), "restarts", lanes::power)
+        ..plain(16, (100, 3), "restarts", lanes::power)
     },
     Loop { needs: night::has_terminals, ..plain(16, (1, 1), "blows", night::night) },
 ];

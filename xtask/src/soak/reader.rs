@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::Broken;
 use super::pipelines::state_file;
+use super::sessions;
 use super::workflows;
 use crate::{Failure, Result};
 
@@ -36,11 +37,21 @@ pub(super) enum Content {
     Checkpoint,
     /// The plan of a workflow.
     PlanMarkdown,
+    /// The checkpoint of a session.
+    SessionCheckpoint,
+    /// The task board of sessions.
+    Board,
 }
 
 impl Content {
-    const ALL: [Self; 4] =
-        [Self::JsonList, Self::PipelineState, Self::Checkpoint, Self::PlanMarkdown];
+    const ALL: [Self; 6] = [
+        Self::JsonList,
+        Self::PipelineState,
+        Self::Checkpoint,
+        Self::PlanMarkdown,
+        Self::SessionCheckpoint,
+        Self::Board,
+    ];
 
     /// How the reader is told.
     fn word(self) -> &'static str {
@@ -49,6 +60,8 @@ impl Content {
             Self::PipelineState => "pipeline-state",
             Self::Checkpoint => "checkpoint",
             Self::PlanMarkdown => "plan-markdown",
+            Self::SessionCheckpoint => "session-checkpoint",
+            Self::Board => "board",
         }
     }
 
@@ -70,6 +83,10 @@ impl Content {
             Self::PlanMarkdown => {
                 workflows::is_whole(&text()).map_err(|why| format!("{why}: {}", text()))
             }
+            Self::SessionCheckpoint => {
+                sessions::is_checkpoint(&text()).map_err(|why| format!("{why}: {}", text()))
+            }
+            Self::Board => sessions::is_board(&text()).map_err(|why| format!("{why}: {}", text())),
         }
     }
 }

@@ -45,6 +45,25 @@ pub(super) fn events(scratch: &Scratch) -> Vec<(u64, Event)> {
     read().unwrap_or_default()
 }
 
+/// The events of all runs.
+pub(super) fn events_of_all(scratch: &Scratch) -> Vec<Event> {
+    let read = || -> Option<Vec<Event>> {
+        let mut store = open(scratch).ok()?;
+        let mut all = Vec::new();
+        for row in store.runs().ok()? {
+            let mut after = 0;
+            loop {
+                let page = store.events(&row, after).ok()?;
+                let Some((last, ..)) = page.last() else { break };
+                after = *last;
+                all.extend(page.into_iter().map(|(_, _, event)| event));
+            }
+        }
+        Some(all)
+    };
+    read().unwrap_or_default()
+}
+
 /// The status of the run's row; nothing while there is none.
 pub(super) fn status(scratch: &Scratch) -> Option<String> {
     let row = open(scratch).ok()?.ledger().run(RUN).ok()??;

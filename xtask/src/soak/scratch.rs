@@ -180,6 +180,18 @@ impl Scratch {
 
     /// Starts the program; what it says is kept for the report of a failure.
     pub(super) fn start(&self, words: &[&str]) -> Result<Started, Broken> {
+        self.start_reading(words, Stdio::null())
+    }
+
+    /// Starts the program with something to read.
+    pub(super) fn start_with(&self, words: &[&str], input: &str) -> Result<Started, Broken> {
+        let mut file = tempfile::tempfile_in(&self.outside).map_err(|e| e.to_string())?;
+        let written = std::io::Write::write_all(&mut file, input.as_bytes());
+        written.and_then(|()| std::io::Seek::rewind(&mut file)).map_err(|e| e.to_string())?;
+        self.start_reading(words, file.into())
+    }
+
+    fn start_reading(&self, words: &[&str], input: Stdio) -> Result<Started, Broken> {
         let said = self.outside.join("said");
         let open = |file: &Path| {
             let file = fs::OpenOptions::new().create(true).append(true).open(file);
@@ -191,7 +203,9 @@ impl Scratch {
         std::io::Write::write_all(&mut note, heading.as_bytes()).map_err(|e| e.to_string())?;
         let own = tempfile::NamedTempFile::new_in(&self.outside).map_err(|e| e.to_string())?;
         let (own, path) = own.keep().map_err(|e| e.to_string())?;
-        let child = self.piton(words).stdout(open(&self.outside.join(STDOUT))?).stderr(own).spawn();
+        let mut piton = self.piton(words);
+        piton.stdin(input).stdout(open(&self.outside.join(STDOUT))?).stderr(own);
+        let child = piton.spawn();
         let child =
             child.map_err(|e| format!("{} could not be started: {e}", self.piton.display()))?;
         Ok(Started { child, said: path, all: said })

@@ -94,7 +94,8 @@ fn prompts_in_place_commit_where_lanes_in_worktrees_follow() {
     assert_eq!(commits(true, first), [false], "nothing follows");
     assert_eq!(commits(true, &format!("{TWO_AGENTS}{first}"))[3..], [false], "nothing follows it");
     assert!(!commits(true, &format!("{command}{TWO_AGENTS}"))[0], "a command is no agent");
-    let said = |text: &str, word: &str| text.replace("prompt", &format!("commit = \"{word}\"\nprompt"));
+    let said =
+        |text: &str, word: &str| text.replace("prompt", &format!("commit = \"{word}\"\nprompt"));
     assert!(!commits(true, &after.replacen("prompt", "commit = \"never\"\nprompt", 1))[0]);
     assert_eq!(commits(true, &said(first, "phase")), [true]);
     assert_eq!(commits(false, &said(first, "phase")), [false], "without git");

@@ -161,8 +161,7 @@ impl Document {
             }
             Kind::List(items) => {
                 let at = items.last().map_or(list.span.end, |item| self.extent(item).end);
-                let indent = self.column(list.span.start);
-                let lines = layout.item(&value, indent);
+                let lines = layout.item(&value, self.dash_column(list, items));
                 vec![self.inserted(at, &lines)]
             }
             _ => return Err(self.refused(list.span.start, "this is not a list")),
@@ -190,7 +189,8 @@ impl Document {
                 }
                 let Kind::List(items) = &list.kind else { return Ok(()) };
                 let at = items.last().map_or(list.span.end, |item| self.extent(item).end);
-                let lines = layout::shifted(&old, old_column, self.column(list.span.start));
+                let column = self.dash_column(list, items);
+                let lines = layout::shifted(&old, old_column, column);
                 changes.push(self.inserted(at, &lines));
             }
             Some(list) if matches!(list.kind, Kind::List(_)) => {
@@ -317,7 +317,10 @@ impl Document {
         let newline = self.layout().newline();
         let lines = self.text[extent.clone()].trim_end_matches(['\r', '\n']);
         let lines: Vec<String> = lines.split(newline).map(str::to_owned).collect();
-        let column = self.column(parent.span.start);
+        let column = match &parent.kind {
+            Kind::List(items) => self.dash_column(parent, items),
+            _ => self.column(parent.span.start),
+        };
         let mut changes = Vec::new();
         if count == 1 {
             // Nothing would be a value of its own; the list stays one.
@@ -422,6 +425,13 @@ impl Document {
     /// The column of a byte.
     fn column(&self, at: usize) -> usize {
         at - self.line_start(at)
+    }
+
+    /// The column of the dashes of a list. The parser's start of one that is not indented is another.
+    fn dash_column(&self, list: &Node, items: &[Node]) -> usize {
+        let at = items.first().map_or(list.span.start, |item| item.span.start);
+        let line = &self.text[self.line_start(at)..];
+        line.len() - line.trim_start_matches(' ').len()
     }
 
     /// The column of the key whose value is at a byte: behind the dash, if there is one.

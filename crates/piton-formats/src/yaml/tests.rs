@@ -257,3 +257,26 @@ proptest! {
         }
     }
 }
+
+/// Lost: a list whose dashes stand below its key, as many tools write it, could not be added to.
+#[test]
+fn lists_that_are_not_indented_take_elements() {
+    let text = "backlog:\n- id: T1 # one\n  title: a\n- id: T2\ninProgress: []\ndone:\n- id: T0\n  title: x\n";
+    let mut document = Document::new("board.yaml", text).expect("YAML");
+    document.move_element(&["backlog", "0"], &["done"]).expect("moved");
+    let moved = "backlog:\n- id: T2\ninProgress: []\ndone:\n- id: T0\n  title: x\n- id: T1 # one\n  title: a\n";
+    assert_eq!(document.text(), moved);
+    document.push(&["done"], Tree::object([("id", "T3".into())])).expect("added");
+    assert!(document.text().ends_with("  title: a\n- id: \"T3\"\n"), "{}", document.text());
+    let mut indented = Document::new(
+        "board.yaml",
+        "backlog:\n  - id: T1\n    title: a\ndone:\n- id: T0\nlast: 1\n",
+    )
+    .expect("YAML");
+    indented.move_element(&["backlog", "0"], &["done"]).expect("moved");
+    assert!(
+        indented.text().ends_with("done:\n- id: T0\n- id: T1\n  title: a\nlast: 1\n"),
+        "{}",
+        indented.text()
+    );
+}

@@ -146,6 +146,19 @@ impl Board {
         self.tasks.iter().find(|task| task.column == Column::InProgress && !task.is_split())
     }
 
+    /// The tasks in progress that are a session's: the one that it started comes first, and those that
+    /// other sessions started are left out.
+    pub fn in_progress(&self, own: Option<&str>, others: &[String]) -> Vec<&Task> {
+        let is_own = |task: &Task| own == Some(task.id.as_str());
+        let is_kept = |task: &&Task| {
+            let is_open = task.column == Column::InProgress && !task.is_split();
+            is_open && (is_own(task) || !others.contains(&task.id))
+        };
+        let mut tasks: Vec<&Task> = self.tasks.iter().filter(is_kept).collect();
+        tasks.sort_by_key(|task| !is_own(task));
+        tasks
+    }
+
     /// The next tasks in the order of the board whose dependencies are done.
     pub fn next(&self, count: usize) -> Vec<&Task> {
         let is_done = |id: &String| self.task(id).is_some_and(|task| task.column == Column::Done);
@@ -159,7 +172,12 @@ impl Board {
 
     /// The sprint that holds the task in progress, else one that the file calls active.
     pub fn active_sprint(&self) -> Option<&str> {
-        let current = self.current().map(|task| task.id.as_str());
+        self.sprint_of(self.current())
+    }
+
+    /// The sprint that holds a task, else one that the file calls active.
+    pub fn sprint_of(&self, task: Option<&Task>) -> Option<&str> {
+        let current = task.map(|task| task.id.as_str());
         let named = || self.sprints.iter().filter(|sprint| !sprint.id.is_empty());
         // A part of a task is in the sprint of the whole.
         let is_part = |id: &String| {

@@ -5,7 +5,7 @@ use piton_core::{Millis, Timestamp};
 use crate::time;
 
 /// How long a backup is kept.
-const AGE_MAX: Millis = Millis(7 * 24 * 60 * 60 * 1000);
+pub const AGE_MAX: Millis = Millis(7 * 24 * 60 * 60 * 1000);
 /// Backups that are kept beside the latest checkpoint.
 const BACKUPS_MAX: usize = 5;
 /// How the names of backups begin.

@@ -20,6 +20,10 @@ const CRITERIA_MAX: usize = 8;
 pub struct Moment<'a> {
     /// The board, as it is when all changes are written.
     pub board: &'a Board,
+    /// The task that the session started.
+    pub task: Option<&'a str>,
+    /// Tasks that other sessions started.
+    pub others: &'a [String],
     /// The stack.
     pub stack_id: String,
     /// The objective.
@@ -41,7 +45,8 @@ pub struct Moment<'a> {
 /// Makes the checkpoint.
 pub fn create(moment: Moment<'_>) -> Checkpoint {
     let Moment { board, reason, .. } = moment;
-    let current = board.current();
+    let in_progress = board.in_progress(moment.task, moment.others);
+    let current = in_progress.first().copied();
     let mut next_steps = current.map(next_steps).unwrap_or_default();
     if current.is_none()
         && let [task, ..] = board.next(1).as_slice()
@@ -53,14 +58,13 @@ pub fn create(moment: Moment<'_>) -> Checkpoint {
         Reason::TokenCritical => "recovery",
         _ => "standard",
     };
-    let is_open = |id: &&String| board.task(id).is_some_and(|task| !task.is_split());
     Checkpoint {
         timestamp: time::write_seconds(moment.at),
         reason: reason.as_str().to_owned(),
         tokens: moment.usage.map_or((0, 0), |usage| (usage.used, usage.percent())),
         mode: mode.to_owned(),
         completed: board.ids(Column::Done),
-        in_progress: board.ids(Column::InProgress).iter().filter(is_open).cloned().collect(),
+        in_progress: in_progress.iter().map(|task| task.id.clone()).collect(),
         backlog: board
             .next(BACKLOG_MAX)
             .into_iter()
@@ -68,7 +72,7 @@ pub fn create(moment: Moment<'_>) -> Checkpoint {
             .collect(),
         phase: moment.phase.map_or_else(|| phase_of(current).to_owned(), str::to_owned),
         stack_id: moment.stack_id,
-        sprint: board.active_sprint().unwrap_or_default().to_owned(),
+        sprint: board.sprint_of(current).unwrap_or_default().to_owned(),
         objective: moment.objective,
         next_steps,
         deltas: moment.deltas,

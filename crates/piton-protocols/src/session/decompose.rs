@@ -12,15 +12,21 @@ pub const PARTS_MAX: usize = 8;
 const DEPTH_MAX: usize = 2;
 
 /// The change that splits a task; `None` if the rules say that it stays whole. `parts` are the titles
-/// that the agent reports; without them each criterion is a part.
+/// that the agent reports; without them each criterion is a part. What is too many for parts of its own
+/// belongs to the last one: nothing that is left to do is forgotten.
 pub fn split(task: &Task, parts: &[String], at: &str) -> Option<Value> {
     let is_long = task.minutes.is_some_and(|minutes| minutes > MINUTES_MIN);
     if !is_long || depth(&task.id) >= DEPTH_MAX {
         return None;
     }
-    let titles = if parts.is_empty() { &task.criteria } else { parts };
+    let titles = if parts.is_empty() { task.criteria.as_slice() } else { parts };
     if titles.is_empty() {
         return None;
+    }
+    let mut titles = titles.to_vec();
+    if titles.len() > PARTS_MAX {
+        let rest = titles.split_off(PARTS_MAX - 1).join("; ");
+        titles.push(rest);
     }
     let kind = if task.kind.is_empty() { "development" } else { &task.kind };
     let part = |(index, title): (usize, &String)| {
@@ -33,7 +39,7 @@ pub fn split(task: &Task, parts: &[String], at: &str) -> Option<Value> {
             "dependencies": before,
         })
     };
-    let parts: Vec<Value> = titles.iter().take(PARTS_MAX).enumerate().map(part).collect();
+    let parts: Vec<Value> = titles.iter().enumerate().map(part).collect();
     Some(json!({
         "timestamp": at,
         "file": "taskBoard",

@@ -47,6 +47,7 @@ struct Memory {
 #[derive(Debug)]
 pub struct SessionFiles {
     root: String,
+    run: String,
     settings: Settings,
     /// Changes in order: when, and what happens to which file.
     changes: Vec<(Timestamp, Step)>,
@@ -74,6 +75,7 @@ impl SessionFiles {
     pub fn new(run: &Run<'_>) -> Self {
         Self {
             root: bank::root_of(&run.state.plan_path),
+            run: run.state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default(),
             settings: Settings::of(run.settings),
             changes: Vec::new(),
             saved: BTreeMap::new(),
@@ -140,14 +142,15 @@ impl Files for SessionFiles {
         let is_done_with = active.is_none() && !self.done_with.is_empty();
         if is_new || saved.is_some() || is_done_with {
             let is_new = is_new || is_done_with;
-            let own = self.saved.values().map(|saved| saved.document.as_str());
-            let own = own.filter_map(|text| Some(Checkpoint::read(LATEST, text).ok()?.0.timestamp));
-            let done_with = own.chain(self.done_with.iter().cloned()).collect();
+            if saved.is_some() {
+                edits.extend(self.displaced(&bank));
+            }
+            let (run, done_with) = (self.run.clone(), self.done_with.clone());
             let document =
                 saved.map_or_else(|| Checkpoint::empty().write(), |saved| saved.document.clone());
             let name = active.unwrap_or_default();
             let path = bank::within(&self.root, LATEST);
-            edits.push(Box::new(Latest { path, name, document, is_new, done_with, memory }));
+            edits.push(Box::new(Latest { path, name, document, is_new, run, done_with, memory }));
         }
         edits
     }
@@ -205,6 +208,18 @@ impl SessionFiles {
         vec![self.copy(&named(kind), &saved.document)]
     }
 
+    /// The copy of another tool's checkpoint that gives way to a new one and that nobody resumed.
+    fn displaced<'e>(&self, bank: &Bank) -> Option<Box<dyn Edit + 'e>> {
+        let file = bank.latest.as_ref()?;
+        let (found, _) = Checkpoint::read(&file.path, &file.text).ok()?;
+        let is_done_with = self.done_with.contains(&found.timestamp);
+        if !found.is_active() || found.owner.is_some() || is_done_with {
+            return None;
+        }
+        let stamp = found.at().map(time::stamp)?;
+        Some(self.copy(&format!("{CHECKPOINTS}/archive/{BACKUP}{stamp}.json"), &file.text))
+    }
+
     fn copy<'e>(&self, path: &str, document: &str) -> Box<dyn Edit + 'e> {
         let path = bank::within(&self.root, path);
         Box::new(Copy { path, document: document.to_owned() })
@@ -238,7 +253,9 @@ struct Latest {
     document: String,
     /// Whether the file has another one, as far as it is known.
     is_new: bool,
-    /// The times of checkpoints that give way to none.
+    /// The run: its own checkpoints give way to none.
+    run: String,
+    /// The times of checkpoints of others that do, because a session went on from them.
     done_with: Vec<String>,
     memory: Rc<RefCell<Memory>>,
 }
@@ -263,13 +280,13 @@ impl Edit for Latest {
         match found {
             _ if bytes == self.document.as_bytes() => Wanted::AsItIs,
             // A checkpoint that nobody went on from stays.
-            Some((found, _)) if is_none && !self.done_with.contains(&found.timestamp) => {
-                Wanted::AsItIs
-            }
+            Some((found, _)) if is_none && !self.is_done_with(&found) => Wanted::AsItIs,
             // Another session may have made a checkpoint since: the newest one stays.
             Some((found, _)) if self.is_foreign(&found) => Wanted::AsItIs,
             Some(_) if self.is_new => Wanted::Text { text: text(), sync: true },
             Some(_) => Wanted::AsItIs,
+            // Not a checkpoint of this run that was damaged: it stays for whoever wants to know why.
+            None if is_none => Wanted::AsItIs,
             None if !is_stable => Wanted::Unfinished,
             None => Wanted::Instead { text: text(), why: "it is not a checkpoint".to_owned() },
         }
@@ -283,6 +300,12 @@ impl Edit for Latest {
 }
 
 impl Latest {
+    /// Tells whether the file has a checkpoint that nobody goes on from any more.
+    fn is_done_with(&self, found: &Checkpoint) -> bool {
+        let is_own = found.owner.as_ref().is_some_and(|(run, _)| *run == self.run);
+        is_own || self.done_with.contains(&found.timestamp)
+    }
+
     /// Tells whether the file has a checkpoint of somebody else that is newer than this one.
     fn is_foreign(&self, found: &Checkpoint) -> bool {
         let Ok((own, _)) = Checkpoint::read(&self.path, &self.document) else { return false };

@@ -2,7 +2,7 @@
 
 use piton_core::{Millis, Timestamp};
 
-use super::board::Board;
+use super::board::{Board, Column};
 use super::checkpoint::Checkpoint;
 
 /// How old a checkpoint may be: the work of yesterday may be on another branch by now.
@@ -29,7 +29,7 @@ pub fn validate(checkpoint: &Checkpoint, stack_id: &str, board: &Board, now: Tim
     let Some(at) = checkpoint.at() else {
         return Verdict::Fails(vec![format!("`{}` is not a time", checkpoint.timestamp)]);
     };
-    if now.since(at).0 > AGE_MAX.0 {
+    if now.since(at).0 >= AGE_MAX.0 {
         let words = format!("the checkpoint of {} is older than 24 hours", checkpoint.timestamp);
         return Verdict::TooOld(words);
     }
@@ -52,5 +52,12 @@ pub fn validate(checkpoint: &Checkpoint, stack_id: &str, board: &Board, now: Tim
     }
     let completed = gone(&checkpoint.completed);
     let warning = |id: &String| format!("completed task {id} is not on the board any more");
-    Verdict::Resume(completed.iter().map(warning).collect())
+    let over = checkpoint.in_progress.iter().filter(|id| !is_open(board, id));
+    let over = over.map(|id| format!("task {id} was finished after the checkpoint"));
+    Verdict::Resume(completed.iter().map(warning).chain(over).collect())
+}
+
+/// Tells whether a task of a checkpoint is still to be finished.
+pub fn is_open(board: &Board, id: &str) -> bool {
+    board.task(id).is_some_and(|task| task.column != Column::Done)
 }

@@ -1,9 +1,7 @@
-//! Tokens: an estimate of how many a text has, and what the thresholds of a conversation ask for.
+//! Tokens: what the thresholds of a conversation ask for. Whoever calls counts those of a text.
 
 use piton_core::event::Reason;
 
-/// Characters of a token, on the safe side: plain English has about four.
-const CHARS_PER_TOKEN: u64 = 3;
 /// Percent of the window at which a checkpoint is made.
 pub const WARNING_PERCENT: u64 = 75;
 /// Percent of the window at which the agent stops after its current operation.
@@ -13,14 +11,6 @@ pub const HALT_PER_MILLE: u64 = 975;
 
 /// Counts the tokens of a text.
 pub type Count<'a> = dyn Fn(&str) -> u64 + 'a;
-
-/// An estimate of the tokens of a text that is rather too high: three characters are one token, and a
-/// character outside ASCII is one too.
-pub fn estimate(text: &str) -> u64 {
-    let ascii = text.chars().filter(char::is_ascii).count() as u64;
-    let other = text.chars().count() as u64 - ascii;
-    ascii.div_ceil(CHARS_PER_TOKEN) + other
-}
 
 /// How full a conversation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,7 +63,7 @@ fn recovery(report: &Report<'_>) -> Option<Section> {
         let note = if part.is_over() { session::OVER } else { "" };
         vec![
             Cell::Text(part.name.to_owned()),
-            Cell::Number(thousands(part.tokens)),
+            Cell::Number(part.tokens.map_or_else(|| "-".to_owned(), thousands)),
             Cell::Number(thousands(part.budget)),
             Cell::Text(note.to_owned()),
         ]

@@ -116,11 +116,7 @@ fn is_apart(lane: &Lane) -> bool {
 }
 
 /// Whether one of the lanes of a phase is chosen.
-fn selected<'a>(
-    args: &DriveArgs,
-    phase: &str,
-    lanes: impl IntoIterator<Item = &'a Lane>,
-) -> bool {
+fn selected<'a>(args: &DriveArgs, phase: &str, lanes: impl IntoIterator<Item = &'a Lane>) -> bool {
     let chosen = |lane: &Lane| args.lane.as_ref().is_none_or(|id| *id == lane.id);
     args.phase.as_deref().is_none_or(|id| id == phase) && lanes.into_iter().any(chosen)
 }
@@ -152,8 +148,7 @@ fn disk(context: &Context) -> Option<Refusal> {
 fn room(free: u64) -> Option<Refusal> {
     let cause = format!("only {} are free on the disk of the project", size(free));
     let gc = Remedy::piton("gc").words(" deletes old runs");
-    (free < FREE_BYTES_MIN)
-        .then(|| Refusal::new("disk-low", cause).or("free some space").or(gc))
+    (free < FREE_BYTES_MIN).then(|| Refusal::new("disk-low", cause).or("free some space").or(gc))
 }
 
 /// Whether the programs of agents are there; one whose place another takes may be missing.

@@ -2,8 +2,8 @@
 
 use piton_core::forecast::{Forecast, forecast};
 use piton_core::lane::{PULL_REQUEST_WORDS, Role};
-use piton_core::refusal::Refusal;
 use piton_core::plan::{self, Command, OnFailure, Work};
+use piton_core::refusal::Refusal;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, Limits, Plan, RunState, StepPath, unmet};
 use piton_formats::template::{self, Vars, quote_for_shell};

@@ -22,8 +22,8 @@ use piton_protocols::protocol::{Existing, Start};
 
 pub use self::create::created;
 use self::phases::earlier_run;
-use super::request::unfinished;
 use super::check::{self, Depth};
+use super::request::unfinished;
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};

@@ -52,7 +52,8 @@ pub fn outlive(signals: &mut Signals, run_dir: &Path) {
 fn leave(run_dir: &Path, [stdout, stderr]: [bool; 2]) -> std::io::Result<()> {
     std::fs::create_dir_all(run_dir)?;
     std::fs::write(run_dir.join(CLOSED_FILE), now().0.to_string())?;
-    let mut all = OpenOptions::new().create(true).append(true).open(run_dir.join(ALL_CLOSED_FILE))?;
+    let mut all =
+        OpenOptions::new().create(true).append(true).open(run_dir.join(ALL_CLOSED_FILE))?;
     all.write_all(format!("{}\n", now().0).as_bytes())?;
     let log = OpenOptions::new().create(true).append(true).open(run_dir.join(LOG_FILE))?;
     if stdout {

@@ -76,7 +76,8 @@ fn it_is_not_committed_where_the_plan_says_never_or_nothing_follows() {
 /// Lost: files that a command left before would get to base under the name of an agent.
 #[test]
 fn files_of_another_phase_are_left_out() {
-    let first = "[[phase]]\nid = \"notes\"\nrun = \"echo n > notes.txt\"\n\n[[phase]]\nid = \"draft\"";
+    let first =
+        "[[phase]]\nid = \"notes\"\nrun = \"echo n > notes.txt\"\n\n[[phase]]\nid = \"draft\"";
     let project = project(&PLAN.replace("[[phase]]\nid = \"draft\"", first));
     project.write(".gitignore", "");
     project.commit();

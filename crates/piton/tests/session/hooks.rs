@@ -10,7 +10,7 @@ use super::common::{Output, PITON};
 use super::scene::{LATEST, Scene};
 
 /// A record of Claude Code whose last request used so many tokens.
-fn record(scene: &Scene, tokens: u64) -> String {
+pub fn record(scene: &Scene, tokens: u64) -> String {
     let path = scene.project.outside().join("record.jsonl");
     let usage = json!({"input_tokens": 10, "cache_read_input_tokens": tokens - 10});
     let line = json!({"type": "assistant", "isSidechain": false, "message": {"usage": usage}});
@@ -33,7 +33,7 @@ fn call(scene: &Scene, program: &str, input: &str, env: &[(&str, &str)]) -> Outp
 
 /// The same as an agent does it; what the hook answers.
 #[track_caller]
-fn hook(scene: &Scene, program: &str, event: &str, session: &str, more: Value) -> Value {
+pub fn hook(scene: &Scene, program: &str, event: &str, session: &str, more: Value) -> Value {
     let cwd = scene.project.root().display().to_string();
     let mut input = json!({"session_id": session, "hook_event_name": event, "cwd": cwd});
     let (Value::Object(all), Value::Object(more)) = (&mut input, more) else { panic!("objects") };
@@ -42,7 +42,7 @@ fn hook(scene: &Scene, program: &str, event: &str, session: &str, more: Value) -
     if output.stdout.is_empty() { Value::Null } else { output.json() }
 }
 
-fn log(scene: &Scene) -> String {
+pub fn log(scene: &Scene) -> String {
     fs::read_to_string(scene.project.state_dir().join("hooks.log")).unwrap_or_default()
 }
 
@@ -197,7 +197,7 @@ fn hooks_do_nothing_inside_a_step_and_where_there_is_no_memory_bank() {
     assert_eq!(output.exits(0).stdout, "");
     assert!(!scene.project.has(LATEST) && !scene.project.state_dir().join("hooks").exists());
 
-    let scene = Scene { project: super::common::Project::new() };
+    let scene = Scene::of(super::common::Project::new());
     for event in ["SessionStart", "PostToolBatch", "PreCompact", "Stop", "SessionEnd"] {
         assert_eq!(hook(&scene, "claude", event, "a", json!({})), Value::Null);
     }

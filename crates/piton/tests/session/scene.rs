@@ -1,10 +1,11 @@
 //! A repository with a memory bank.
 
 use std::fs;
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use super::common::{Output, Project};
+use super::common::{Output, PITON, Project};
 
 /// The checkpoint that the next session resumes from.
 pub const LATEST: &str = "checkpoints/latest.json";
@@ -47,6 +48,7 @@ updatedBy: \"@agent\"
 pub struct Scene {
     /// The project.
     pub project: Project,
+    clock: Mutex<Option<String>>,
 }
 
 impl Scene {
@@ -63,14 +65,35 @@ impl Scene {
         project
             .write("progress.md", "---\nmetrics:\n  done: 0 # tasks\nlog: []\n---\n# Progress\n");
         project.commit();
-        Self { project }
+        Self::of(project)
+    }
+
+    /// A project as it is.
+    pub fn of(project: Project) -> Self {
+        Self { project, clock: Mutex::new(None) }
+    }
+
+    /// Stops the clock of all commands that follow at this time.
+    pub fn at(&self, time: &str) -> &Self {
+        *self.clock.lock().expect("no test panicked") = Some(time.to_owned());
+        self
+    }
+
+    /// Runs the program at the time of the scene.
+    #[track_caller]
+    pub fn piton(&self, line: &str) -> Output {
+        let mut command = self.project.command(PITON);
+        command.args(line.split_whitespace());
+        command.envs(
+            self.clock.lock().expect("no test panicked").iter().map(|time| ("PITON_CLOCK", time)),
+        );
+        self.project.finish(&mut command)
     }
 
     /// Runs `piton session`.
     #[track_caller]
     pub fn session(&self, line: &str) -> Output {
-        let args: Vec<&str> = ["session"].into_iter().chain(line.split_whitespace()).collect();
-        self.project.piton(&args)
+        self.piton(&format!("session {line}"))
     }
 
     /// The answer of `piton session` as JSON.

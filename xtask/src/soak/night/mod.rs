@@ -241,7 +241,9 @@ fn merged(scratch: &Scratch) -> Result<(), Broken> {
 /// Checks that what is said in the end tells all of it on one screen.
 fn screen(told: &str) -> Result<(), Broken> {
     let summary = told.find("run soak complete").map_or(told, |at| &told[at..]);
-    if let Some(missing) = TOLD.iter().find(|words| !summary.replace("\n    ", " ").contains(**words)) {
+    if let Some(missing) =
+        TOLD.iter().find(|words| !summary.replace("\n    ", " ").contains(**words))
+    {
         return Err(format!("the summary does not tell of {missing:?}:\n{told}"));
     }
     let lines = told.lines().count();

@@ -25,7 +25,8 @@ const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "env"];
 /// Tokens in use and tokens that fit: as the call says, as the record says, else as it was.
 pub(super) fn usage(asked: &Asked, note: &Note) -> (u64, u64) {
     let said = asked.call.tokens();
-    let record = || asked.call.transcript_path.as_deref().and_then(|path| recorded(asked, note, path));
+    let record =
+        || asked.call.transcript_path.as_deref().and_then(|path| recorded(asked, note, path));
     let found = said.map(|used| (used, None)).or_else(record);
     let (used, window) = found.unwrap_or((note.used, None));
     (used, asked.call.fits().or(window).unwrap_or(note.window))

@@ -159,7 +159,8 @@ fn answer(table: &'static Table, asked: &Asked) -> Result<Option<Answer>, String
 /// Operations have ended: how full is the context?
 fn between(table: &'static Table, asked: &Asked, note: Note) -> Result<Option<Answer>, String> {
     let (used, window) = measure::usage(asked, &note);
-    let new = Note { used, window, ..note };
+    let first = if note.first == 0 { used } else { note.first };
+    let new = Note { used, first, window, ..note };
     let usage = Usage { used, window };
     let passed = Passed::of(usage.trigger());
     if !note.is_kept || passed <= note.passed {

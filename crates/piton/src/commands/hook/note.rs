@@ -43,6 +43,8 @@ impl Passed {
 pub struct Note {
     /// Tokens in use.
     pub used: u64,
+    /// Tokens that were in use when they were measured first.
+    pub first: u64,
     /// Tokens that fit.
     pub window: u64,
     /// The threshold that was passed.
@@ -60,7 +62,19 @@ pub struct Note {
 impl Note {
     /// Reads the note about a session.
     pub fn read(state_dir: &Path, session: &str) -> Option<Self> {
-        let text = fs::read_to_string(path(state_dir, session)).ok()?;
+        Self::at(&path(state_dir, session))
+    }
+
+    /// Whether the agent of a session is known to be gone, by the name that its notes have.
+    pub fn is_gone(state_dir: &Path, name: &str) -> bool {
+        let note = Self::at(&state_dir.join(NOTES).join(name));
+        note.is_some_and(|Self { process: (pid, since), .. }| {
+            pid > 0 && super::measure::started_at(pid) != Some(since)
+        })
+    }
+
+    fn at(path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
         let mut words = text.split_ascii_whitespace();
         if words.next()? != VERSION {
             return None;
@@ -75,16 +89,19 @@ impl Note {
         let (is_stopped, denials, is_kept) = (number()? > 0, number()?, number()? > 0);
         let process = (u32::try_from(number()?).ok()?, number()?);
         let denials = u32::try_from(denials).ok()?;
-        (window > 0).then_some(Self { used, window, passed, is_stopped, denials, is_kept, process })
+        let first = number().unwrap_or(0);
+        let note = Self { used, first, window, passed, is_stopped, denials, is_kept, process };
+        (window > 0).then_some(note)
     }
 
     /// Keeps it.
     pub fn keep(&self, state_dir: &Path, session: &str) -> Result<(), String> {
-        let Self { used, window, is_stopped, denials, is_kept, process: (pid, since), .. } = self;
+        let Self { used, first, window, is_stopped, denials, is_kept, .. } = self;
+        let (pid, since) = self.process;
         let (passed, stopped, kept) =
             (self.passed as u8, u8::from(*is_stopped), u8::from(*is_kept));
         let text = format!(
-            "{VERSION} {used} {window} {passed} {stopped} {denials} {kept} {pid} {since}\n"
+            "{VERSION} {used} {window} {passed} {stopped} {denials} {kept} {pid} {since} {first}\n"
         );
         let path = path(state_dir, session);
         let new = path.with_extension(std::process::id().to_string());

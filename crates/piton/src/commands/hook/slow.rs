@@ -197,7 +197,7 @@ fn checkpoint(
     if !here.config.enabled || !here.bank.is_there() {
         return Ok(None);
     }
-    if !session::has_work(&here).map_err(words_of)? {
+    if !session::has_work(&here, Some(&asked.call.session)).map_err(words_of)? {
         return Ok(None);
     }
     let note = note.unwrap_or_else(|| first_note(asked, &here, None));

@@ -22,6 +22,7 @@ use piton_protocols::session::{CHECKPOINTS, LATEST};
 use piton_world::{read, views, write};
 
 use crate::cli::Which;
+use crate::commands::hook;
 use crate::context::{Context, now};
 use crate::drive;
 use crate::error::{CommandError, Kind, Result};
@@ -41,6 +42,19 @@ pub struct Note {
     pub run: String,
     /// The last checkpoint that it made because of its tokens.
     pub trigger: Option<Reason>,
+    /// The task that it started and has not finished.
+    pub task: Option<String>,
+}
+
+impl Note {
+    fn read(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let run = lines.next()?.to_owned();
+        let word = lines.next().unwrap_or_default();
+        let trigger = Reason::ALL.into_iter().find(|reason| reason.as_str() == word);
+        let task = lines.next().filter(|task| !task.is_empty()).map(str::to_owned);
+        Some(Self { run, trigger, task })
+    }
 }
 
 /// The memory bank of a project.
@@ -133,17 +147,30 @@ impl<'c> Here<'c> {
 
     /// The note about a session.
     pub fn note(&self, session: &str) -> Option<Note> {
-        let text = fs::read_to_string(self.notes().join(note_name(session))).ok()?;
-        let mut lines = text.lines();
-        let run = lines.next()?.to_owned();
-        let word = lines.next().unwrap_or_default();
-        let trigger = Reason::ALL.into_iter().find(|reason| reason.as_str() == word);
-        Some(Note { run, trigger })
+        Note::read(&fs::read_to_string(self.notes().join(note_name(session))).ok()?)
+    }
+
+    /// Tasks that sessions of other runs started, as far as their agents are not known to be gone.
+    pub fn claimed(&self, run: &str) -> Vec<String> {
+        let (dir, state_dir) = (self.notes(), &self.context.project.state_dir);
+        let claim = |name: String| {
+            let note = Note::read(&fs::read_to_string(dir.join(&name)).ok()?)?;
+            note.task.filter(|_| note.run != run && !hook::note::Note::is_gone(state_dir, &name))
+        };
+        read::names(&dir).into_iter().filter(|name| is_note(name)).filter_map(claim).collect()
+    }
+
+    /// Forgets a session that ended.
+    pub fn forget_note(&self, session: &str) {
+        // A note that stays is removed when it is old.
+        let _ = fs::remove_file(self.notes().join(note_name(session)));
     }
 
     /// Keeps the note about a session. It is a cache: the ledger has it all.
     pub fn keep_note(&self, session: &str, note: &Note) -> Result<()> {
-        let text = format!("{}\n{}\n", note.run, note.trigger.map_or("", Reason::as_str));
+        let Note { run, trigger, task } = note;
+        let (trigger, task) = (trigger.map_or("", Reason::as_str), task.as_deref().unwrap_or(""));
+        let text = format!("{run}\n{trigger}\n{task}\n");
         self.write_note(&note_name(session), text.as_bytes())
     }
 
@@ -189,7 +216,21 @@ impl<'c> Here<'c> {
                 views::rename(root, &format!("{dir}/{name}"), &format!("{dir}/archive/{name}"))
             }
         };
+        self.forget_old_notes();
         acts.iter().filter(|act| carry_out(act).is_ok()).count()
+    }
+
+    /// Forgets sessions that have not been heard of for as long as backups are kept.
+    fn forget_old_notes(&self) {
+        let dir = self.notes();
+        let is_old = |path: &PathBuf| {
+            read::modified(path).is_some_and(|at| now().since(at).0 > cleanup::AGE_MAX.0)
+        };
+        let notes = read::names(&dir).into_iter().filter(|name| is_note(name));
+        for path in notes.map(|name| dir.join(name)).filter(is_old) {
+            // It is tried again at the next start.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -232,6 +273,11 @@ pub fn leaves(path: &str) -> CommandError {
 /// The name of the note about a session; ids are anything that a program makes up.
 fn note_name(session: &str) -> String {
     Sha::of(session.as_bytes()).0
+}
+
+/// Tells whether a file is the note about a session.
+fn is_note(name: &str) -> bool {
+    name != LOCK && name != PENDING
 }
 
 /// A file of the bank that cannot be used.

@@ -10,6 +10,7 @@ mod task;
 mod work;
 
 use piton_core::event::Reason;
+use piton_protocols::session::checkpoint::Checkpoint;
 use piton_protocols::session::cleanup::stamp_of;
 use piton_protocols::session::tokens::Usage;
 use piton_view::session::{Saved, Start, Started, Unsaved};
@@ -24,6 +25,11 @@ pub use run::Recording;
 pub use save::{Asked as SaveAsked, checkpoint, has_work};
 pub use task::{end, finish as finish_task, start as start_task};
 pub use work::{phase, record_artifact};
+
+/// The tokens of a text, as `piton brief` counts them.
+fn count(text: &str) -> u64 {
+    piton_agents::tokens::count(text) as u64
+}
 
 /// Starts a session of an agent program.
 pub fn begin(here: Here<'_>, session: Option<String>, used: Option<u64>) -> Result<Started> {
@@ -93,11 +99,11 @@ pub fn clean_up(context: &Context) -> Result<usize> {
     if !here.config.enabled || !here.bank.is_there() {
         return Ok(0);
     }
-    let names = here.checkpoint_names();
-    let newest = names.iter().filter_map(|name| stamp_of(name)).max().map(str::to_owned);
-    let is_active = here.bank.latest.as_ref().is_some_and(|file| {
-        let read = piton_protocols::session::checkpoint::Checkpoint::read(&file.path, &file.text);
-        read.is_ok_and(|(checkpoint, _)| checkpoint.is_active())
-    });
-    Ok(here.clean_up(newest.as_deref().filter(|_| is_active)))
+    if !here.checkpoint_names().iter().any(|name| stamp_of(name).is_some()) {
+        return Ok(0);
+    }
+    let here = here.alone()?;
+    let latest = here.bank.latest.as_ref();
+    let latest = latest.and_then(|file| Checkpoint::read(&file.path, &file.text).ok());
+    Ok(here.clean_up(latest.and_then(|(checkpoint, _)| start::stamp_of(&checkpoint)).as_deref()))
 }

@@ -6,7 +6,7 @@ use piton_core::event::{
 use piton_core::lane::Isolation;
 use piton_core::request::Request;
 use piton_core::session_state::{SessionAct, SessionState};
-use piton_core::{LanePath, RunId, RunState, apply};
+use piton_core::{LanePath, RunId, RunState, Timestamp, apply};
 use piton_engine::Store;
 use piton_engine::store::{Commit, Loaded};
 use piton_formats::{Input, read_plan};
@@ -104,8 +104,23 @@ impl<'c> Recording<'c> {
         self.here.show(&mut self.store, &run_id)?;
         self.loaded = self.store.load(&run_id)?;
         self.here.read_again()?;
-        let trigger = self.state().session.as_ref().and_then(|session| session.trigger);
-        self.here.keep_note(&self.session, &Note { run: run_id, trigger })
+        let (trigger, task, ended) = self
+            .state()
+            .session
+            .as_ref()
+            .map(|session| (session.trigger, session.task.clone(), session.ended))
+            .unwrap_or_default();
+        if ended {
+            self.here.forget_note(&self.session);
+            return Ok(());
+        }
+        self.here.keep_note(&self.session, &Note { run: run_id, trigger, task })
+    }
+
+    /// The task that the session started, and those that others did.
+    pub fn tasks(&self) -> (Option<String>, Vec<String>) {
+        let own = self.state().session.as_ref().and_then(|session| session.task.clone());
+        (own, self.here.claimed(&self.loaded.row.run_id))
     }
 }
 
@@ -167,7 +182,9 @@ fn create(here: &Here<'_>, store: &mut Store) -> Result<Loaded> {
     };
     let mut events = vec![Event::RunCreated(Box::new(created))];
     let mut state = RunState::default();
-    put(&mut state, &events[0])?;
+    // One time for all: the cached state is what the recorded events add up to.
+    let at = now();
+    put(&mut state, at, &events[0])?;
     let mut loaded = Loaded { row, state, seq: 0 };
     let snapshots = current_files::all(context, &loaded)?;
     let snapshot = snapshots.into_iter().next().map(|(_, snapshot)| snapshot);
@@ -186,13 +203,13 @@ fn create(here: &Here<'_>, store: &mut Store) -> Result<Loaded> {
     })));
     events.push(Event::LaneReady(Box::new(LaneReady { lane, dir, branch, head, snapshot, note })));
     for event in &events[1..] {
-        put(&mut loaded.state, event)?;
+        put(&mut loaded.state, at, event)?;
     }
     store.append(&Commit {
         row: &loaded.row,
         epoch: lease.epoch,
         expected_seq: 0,
-        at: now(),
+        at,
         events: &events,
         state: &loaded.state,
         answered: &[],
@@ -201,8 +218,8 @@ fn create(here: &Here<'_>, store: &mut Store) -> Result<Loaded> {
     Ok(store.load(&loaded.row.run_id)?)
 }
 
-fn put(state: &mut RunState, event: &Event) -> Result<()> {
-    apply(state, now(), event).map_err(|e| CommandError::failed("ledger", e.to_string()))
+fn put(state: &mut RunState, at: Timestamp, event: &Event) -> Result<()> {
+    apply(state, at, event).map_err(|e| CommandError::failed("ledger", e.to_string()))
 }
 
 /// The row of a new run, with its lease.

@@ -8,7 +8,7 @@ use piton_protocols::session::change::{Change, Pending, Raw};
 use piton_protocols::session::cleanup;
 use piton_protocols::session::create::{Moment, create};
 use piton_protocols::session::settings::Settings;
-use piton_protocols::session::tokens::{self, Usage};
+use piton_protocols::session::tokens::Usage;
 use piton_protocols::session::{decompose, words};
 use piton_protocols::time;
 use piton_view::session::{Saved, Unsaved};
@@ -84,7 +84,7 @@ pub fn checkpoint(here: Here<'_>, asked: &Asked) -> Result<Saved> {
         return Ok(Saved::not(Unsaved::Done));
     }
     let here = here.alone()?;
-    if reason == Reason::SessionEnd && !has_work(&here)? {
+    if reason == Reason::SessionEnd && !has_work(&here, asked.session.as_deref())? {
         return Ok(Saved::not(Unsaved::NoWork));
     }
     let session = asked.session.clone();
@@ -103,10 +103,14 @@ pub fn refuse_without_bank(here: &Here<'_>) -> Result<()> {
         .hint("a memory bank has a `projectConfig.md`, a task board or a folder `checkpoints`"))
 }
 
-/// Whether a task is in progress, or changes are not written yet.
-pub fn has_work(here: &Here<'_>) -> Result<bool> {
+/// Whether a task of a session is in progress, or changes are not written yet. Without a session it is
+/// any task.
+pub fn has_work(here: &Here<'_>, session: Option<&str>) -> Result<bool> {
     let board = here.bank.board().map_err(|problem| here::document(&problem))?;
-    Ok(board.current().is_some() || !pending(here)?.changes.is_empty())
+    let note = session.and_then(|session| here.note(session)).unwrap_or_default();
+    let others = session.map(|_| here.claimed(&note.run)).unwrap_or_default();
+    let is_any = !board.in_progress(note.task.as_deref(), &others).is_empty();
+    Ok(is_any || !pending(here)?.changes.is_empty())
 }
 
 /// The changes that are not written yet.
@@ -157,7 +161,9 @@ pub fn save(recording: &mut Recording<'_>, reason: Reason, asked: &Asked) -> Res
         || matches!(reason, Reason::TokenCritical | Reason::SessionEnd | Reason::TaskCompletion);
     let board = recording.here.bank.board().map_err(|problem| here::document(&problem))?;
     let (board, fits) = with_changes(&recording.here, board, &waiting.changes)?;
-    let split = board.current().filter(|_| reason == Reason::TokenCritical).and_then(|task| {
+    let (own, others) = recording.tasks();
+    let current = board.in_progress(own.as_deref(), &others).into_iter().next();
+    let split = current.filter(|_| reason == Reason::TokenCritical).and_then(|task| {
         let at = time::write_seconds(now());
         Some((task.id.clone(), decompose::split(task, &asked.parts, &at)?))
     });
@@ -199,12 +205,15 @@ fn written(
     board: &Board,
     deltas: Vec<Raw>,
 ) -> Result<Saved> {
+    let (own, others) = recording.tasks();
     let Recording { here, loaded, session, .. } = &*recording;
     let bank = &here.bank;
     let run_id = loaded.row.run_id.clone();
     let at = now();
     let checkpoint = create(Moment {
         board,
+        task: own.as_deref(),
+        others: &others,
         stack_id: bank.stack_id().map_err(|problem| here::document(&problem))?,
         objective: bank.objective().map_err(|problem| here::document(&problem))?,
         deltas,
@@ -236,7 +245,7 @@ fn written(
         name: String::new(),
         reason,
         stamp: stamp.clone(),
-        cost_tokens: tokens::estimate(&document) + tokens::estimate(&talk),
+        cost_tokens: super::count(&document) + super::count(&talk),
         document,
         task: task.clone(),
         tokens: asked.usage.map(|usage| (usage.used, usage.window)),

@@ -5,11 +5,12 @@ use piton_core::session_state::SessionAct;
 use piton_protocols::session::brief::{Parts, brief};
 use piton_protocols::session::change::Raw;
 use piton_protocols::session::checkpoint::Checkpoint;
-use piton_protocols::session::resume::{Verdict, validate};
-use piton_protocols::session::{cleanup, tokens};
+use piton_protocols::session::cleanup;
+use piton_protocols::session::resume::{Verdict, is_open, validate};
 use piton_protocols::time;
 use piton_view::session::{Start, Started};
 
+use super::count;
 use super::here::{self, Here};
 use super::run::Recording;
 use super::save::{changed, pending, with_changes};
@@ -97,12 +98,15 @@ fn rebuilt(mut here: Here<'_>) -> Result<Here<'_>> {
 
 /// Cleans up the folder of checkpoints; the files of the active one stay.
 fn clean(here: &Here<'_>, checkpoint: &Checkpoint) {
-    let at = checkpoint.at().filter(|_| checkpoint.is_active());
-    let stamp = at.map(time::stamp);
-    let count = here.clean_up(stamp.as_deref());
+    let count = here.clean_up(stamp_of(checkpoint).as_deref());
     if count > 0 {
         ui::say(format!("cleaned up {}", piton_view::text::count(count, "file of checkpoints")));
     }
+}
+
+/// The stamp in the names of a checkpoint's copies, if it is active.
+pub fn stamp_of(checkpoint: &Checkpoint) -> Option<String> {
+    checkpoint.at().filter(|_| checkpoint.is_active()).map(time::stamp)
 }
 
 /// A checkpoint that cannot be resumed from: logged and kept, and the session starts normally.
@@ -155,7 +159,7 @@ fn resumed(
     let is_own = run.as_ref() == Some(&recording.loaded.row.run_id);
     let state = recording.state().session.as_ref();
     let is_applied = state.is_some_and(|s| s.applied.as_ref() == Some(&checkpoint.timestamp));
-    let is_open = state.is_some_and(|s| {
+    let is_continued = state.is_some_and(|s| {
         s.session == session
             && s.resumed.as_ref().is_some_and(|r| r.timestamp == checkpoint.timestamp)
     });
@@ -166,17 +170,18 @@ fn resumed(
     let board = recording.here.bank.board().map_err(|problem| here::document(&problem))?;
     let (board, changes) = with_changes(&recording.here, board, &changes)?;
     let applied = changes.len();
-    let count = &tokens::estimate;
-    let bank = &recording.here.bank;
-    let context = brief(Parts { bank, board: &board, checkpoint, applied, count });
-    let context = recording.here.context.redactor.redact(&context).into_owned();
-    let task = checkpoint.in_progress.first().cloned();
-    if !is_open || !changes.is_empty() {
+    let (bank, redactor) = (&recording.here.bank, &recording.here.context.redactor);
+    // As long as it is once secrets are replaced.
+    let redacted = |text: &str| count(&redactor.redact(text));
+    let parts = Parts { bank, board: &board, checkpoint, applied, count: &redacted };
+    let context = redactor.redact(&brief(parts)).into_owned();
+    let task = checkpoint.in_progress.iter().find(|id| is_open(&board, id)).cloned();
+    if !is_continued || !changes.is_empty() {
         let resumed = Resumed {
             timestamp: checkpoint.timestamp.clone(),
             task: task.clone(),
-            load_tokens: tokens::estimate(text),
-            context_tokens: tokens::estimate(&context),
+            load_tokens: count(text),
+            context_tokens: count(&context),
         };
         let (resumed, used) = (Some(resumed), asked.used);
         let mut acts = vec![SessionAct::Open(SessionOpened { session, resumed, used })];

@@ -6,16 +6,21 @@ use piton_core::session_state::{SessionAct, SessionState};
 use piton_core::text::first_few;
 use piton_protocols::session::board::{Board, Column, Task};
 use piton_protocols::session::change::{Raw, moved};
-use piton_protocols::session::tokens::{self, Usage};
+use piton_protocols::session::checkpoint::Checkpoint;
+use piton_protocols::session::resume::is_open;
+use piton_protocols::session::tokens::Usage;
 use piton_protocols::time;
 use piton_view::session::{Ended, Moved, Saved, Unsaved};
 
+use super::count;
 use super::here::{self, Here};
 use super::run::{Recording, found};
 use super::save::{self, changed, has_work, pending, with_changes};
 use crate::cli::{EndArgs, TaskArgs};
+use crate::commands::hook::note::Note;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
+use crate::ui;
 
 /// What is said when everything is written: it is part of what a recovery costs.
 const SYNCED: &str =
@@ -27,19 +32,25 @@ const NAMED_MAX: usize = 8;
 pub fn start(here: Here<'_>, args: &TaskArgs) -> Result<Moved> {
     refuse_disabled(&here)?;
     let here = here.alone()?;
-    let (board, _) = board(&here)?;
+    let is_due = pending(&here)?.is_due();
+    let (board, waiting) = board(&here)?;
     let task = task(&board, &args.id)?;
-    if task.column == Column::InProgress {
-        return Ok(Moved { task: args.id.clone(), ..Moved::default() });
+    let mut changes = if is_due { waiting } else { Vec::new() };
+    if task.column != Column::InProgress {
+        let at = time::write_seconds(now());
+        changes.push(moved(&task.id, task.column, Column::InProgress, &at));
     }
-    let at = time::write_seconds(now());
-    let change = moved(&task.id, task.column, Column::InProgress, &at);
     // A board that cannot be edited is refused before anything is recorded.
-    with_changes(&here, here_board(&here)?, std::slice::from_ref(&change))?;
+    with_changes(&here, here_board(&here)?, &changes)?;
     let mut recording = Recording::of(here, args.which.session.as_deref())?;
-    let task = Some(args.id.clone());
-    let act = changed(&recording, &[change], Cause::TaskStarted, task);
-    recording.record(vec![act])?;
+    let (own, others) = recording.tasks();
+    if others.contains(&args.id) {
+        ui::say(format!("warning: another session started {} and has not finished it", args.id));
+    }
+    if !changes.is_empty() || own.as_ref() != Some(&args.id) {
+        let act = changed(&recording, &changes, Cause::TaskStarted, Some(args.id.clone()));
+        recording.record(vec![act])?;
+    }
     done(&recording, &args.id, false, Saved::not(Unsaved::NotDue))
 }
 
@@ -67,9 +78,7 @@ pub fn finish(here: Here<'_>, args: &TaskArgs) -> Result<Moved> {
         let act = changed(&recording, &changes, Cause::TaskFinished, task);
         recording.record(vec![act])?;
     }
-    let state = recording.state().session.as_ref();
-    let resumed = state.and_then(|s| s.resumed.as_ref());
-    let is_synced = resumed.is_some_and(|r| r.task.as_ref().is_none_or(|task| *task == args.id));
+    let is_synced = is_recovered(&recording, &args.id)?;
     if is_synced {
         sync(&mut recording, usage)?;
     }
@@ -83,6 +92,26 @@ pub fn finish(here: Here<'_>, args: &TaskArgs) -> Result<Moved> {
         Saved::not(Unsaved::NotDue)
     };
     done(&recording, &args.id, is_synced, saved)
+}
+
+/// Whether the work of the checkpoint that the session went on from is finished, with a task.
+fn is_recovered(recording: &Recording<'_>, task: &str) -> Result<bool> {
+    let state = recording.state().session.as_ref();
+    let Some(resumed) = state.and_then(|session| session.resumed.as_ref()) else {
+        return Ok(false);
+    };
+    let latest = recording.here.bank.latest.as_ref();
+    let latest = latest.and_then(|file| Checkpoint::read(&file.path, &file.text).ok());
+    let run = &recording.loaded.row.run_id;
+    let is_own = |checkpoint: &Checkpoint| {
+        checkpoint.timestamp == resumed.timestamp
+            || checkpoint.owner.as_ref().is_some_and(|(owner, _)| owner == run)
+    };
+    let board = here_board(&recording.here)?;
+    Ok(match latest.map(|(checkpoint, _)| checkpoint).filter(is_own) {
+        Some(checkpoint) => !checkpoint.in_progress.iter().any(|id| is_open(&board, id)),
+        None => resumed.task.as_ref().is_none_or(|resumed| resumed == task),
+    })
 }
 
 fn done(recording: &Recording<'_>, task: &str, synced: bool, saved: Saved) -> Result<Moved> {
@@ -99,9 +128,19 @@ fn done(recording: &Recording<'_>, task: &str, synced: bool, saved: Saved) -> Re
 
 /// Records that the work of a checkpoint is finished: its file is emptied.
 fn sync(recording: &mut Recording<'_>, usage: Option<Usage>) -> Result<()> {
-    let (session, used) = (recording.session.clone(), usage.map(|usage| usage.used));
-    let cost_tokens = tokens::estimate(SYNCED);
+    let session = recording.session.clone();
+    let used = usage.map(|usage| usage.used).or_else(|| measured(recording));
+    let cost_tokens = count(SYNCED);
     recording.record(vec![SessionAct::Sync(SessionSynced { session, used, cost_tokens })])
+}
+
+/// Tokens of the conversation as hooks measured them: all of them, or since its start if nobody said
+/// how many there were then.
+fn measured(recording: &Recording<'_>) -> Option<u64> {
+    let state_dir = &recording.here.context.project.state_dir;
+    let note = Note::read(state_dir, &recording.session).filter(|note| note.used > 0)?;
+    let at_start = recording.state().session.as_ref().and_then(|session| session.used_at_start);
+    Some(note.used.saturating_sub(at_start.map_or(note.first, |_| 0)))
 }
 
 /// The task that was split, if the one that is finished was its last open part.
@@ -157,7 +196,7 @@ pub fn end(context: &Context, args: &EndArgs) -> Result<Ended> {
     }
     let has_ledger = context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists();
     let here = here.alone()?;
-    let is_at_work = has_work(&here)?;
+    let is_at_work = has_work(&here, args.which.session.as_deref())?;
     if !is_at_work {
         // A session that recorded nothing has nothing to end.
         let mut store = if has_ledger { Some(context.write_store()?) } else { None };

@@ -1,0 +1,51 @@
+//! The forms that the files of a memory bank have in the wild: edited by bytes, whatever they look like.
+
+use serde_json::json;
+
+use super::scene::{BOARD, Scene};
+
+const NOON: &str = "2025-10-30T12:00:00Z";
+
+/// A board and the same board after T1 was started and finished.
+fn plays(name: &str, before: &str, after: &str) {
+    let scene = Scene::new();
+    scene.project.remove(BOARD);
+    scene.project.write(name, before);
+    scene.at(NOON).answer("task start T1 --session a");
+    scene.answer("checkpoint --session a");
+    assert_eq!(scene.latest()["state"]["inProgress"], "T1", "{name}");
+    scene.answer("task finish T1 --session a");
+    assert_eq!(scene.project.read(name), after, "{name}");
+}
+
+/// Lost: what people wrote around a task would be lost or rewritten.
+#[test]
+fn a_board_keeps_its_bytes_around_the_task_that_moved() {
+    let plain = "# Board\n\nbacklog:   # all\n  # first\n  - id: 'T1'  # one\n    title: \"A: b\"\n\n  - id: T2\n    title: >-\n      folded\n      text\n\ninProgress: []\nblocked: []\ndone:\n- id: T0\n  title: x\n";
+    let moved = "# Board\n\nbacklog:   # all\n  # first\n  - id: T2\n    title: >-\n      folded\n      text\n\ninProgress: []\nblocked: []\ndone:\n- id: T0\n  title: x\n- id: 'T1'  # one\n  title: \"A: b\"\n";
+    plays("work/backlog.yaml", plain, moved);
+    let with_end =
+        |text: &str| format!("---\n{text}---\n\n# Notes\n\n- backlog: not this one\n---\n");
+    plays("work/backlog.yaml", &with_end(plain), &with_end(moved));
+    plays("taskBoard.md", &with_end(plain), &with_end(moved));
+    let dos = |text: &str| format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    plays("work/backlog.yaml", &dos(plain), &dos(moved));
+    let second = |text: &str| format!("{text}---\n");
+    plays("work/backlog.yaml", &second(plain), &second(moved));
+}
+
+/// Lost: the stack in another file would not be found, and every checkpoint refused.
+#[test]
+fn stack_and_objective_are_found_in_either_file() {
+    let scene = Scene::new();
+    scene.project.remove("projectConfig.md");
+    scene.project.write("core/project.yaml", "name: x\nSTACK_ID: nextjs # web\n");
+    scene.project.write("checkpoints/latest.json", "");
+    scene.project.write("activeContext.md", "---\ncurrentObjective:\n  summary: 'Ship it'\n");
+    scene.at(NOON).answer("checkpoint --session a");
+    let context = &scene.latest()["context"];
+    assert_eq!(
+        (&context["STACK_ID"], &context["activeObjective"]),
+        (&json!("nextjs"), &json!("Ship it"))
+    );
+}
