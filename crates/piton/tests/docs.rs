@@ -86,9 +86,8 @@ fn exit_codes_are_those_of_the_help() {
 #[test]
 fn the_tools_of_agents_are_those_of_the_code() {
     use piton_view::mcp::{TOOLS, resources::TEMPLATES, tools::Param};
-    let name = |param: &Param| match param.required {
-        true => format!("**`{}`**", param.name),
-        false => code(param.name),
+    let name = |param: &Param| {
+        if param.required { format!("**`{}`**", param.name) } else { code(param.name) }
     };
     let rows = TOOLS.iter().map(|tool| {
         let takes: Vec<String> = tool.params.iter().map(name).collect();

@@ -7,7 +7,7 @@ use piton_core::event::Reason;
 use piton_engine::{Loaded, Store};
 use piton_protocols::session::tokens::Usage;
 use piton_view::answers::Outcome;
-use piton_view::mcp::answers::{Approvals, Checkpointed, Differences, Tokens, Wanted};
+use piton_view::mcp::answers::{Approval, Approvals, Checkpointed, Differences, Tokens, Wanted};
 use piton_view::mcp::tools::LIST_DEFAULT;
 use piton_view::mcp::{Arguments, Reply};
 use piton_view::session::Unsaved;
@@ -289,7 +289,7 @@ fn look(caller: &Caller, given: &Arguments) -> Result<Reply> {
     let run = caller.run(given)?;
     let (_, loaded) = caller.load(run.as_deref())?;
     let approvals = approval::answers(&loaded, given.text("approval"))?;
-    let words: Vec<String> = approvals.iter().map(|one| one.words()).collect();
+    let words: Vec<String> = approvals.iter().map(Approval::words).collect();
     let words = if words.is_empty() { "nothing was asked".to_owned() } else { words.join("\n") };
     Ok(Reply::said(&Approvals { run_id: loaded.row.run_id, approvals }, words))
 }

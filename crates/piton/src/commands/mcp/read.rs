@@ -37,7 +37,7 @@ pub fn read(context: &Context, resource: &Resource) -> Result<String> {
         Resource::Brief(run) => {
             let args = BriefArgs::of(Some(run.clone()), None);
             let (run, brief) = brief::of(context, &args)?;
-            brief.map(|brief| brief.text).unwrap_or_else(|| format!("run {run} has not started\n"))
+            brief.map_or_else(|| format!("run {run} has not started\n"), |brief| brief.text)
         }
         Resource::Run(run) => {
             let mut store = context.read_store()?;
