@@ -175,10 +175,10 @@ fn a_brief_says_everything_with_its_source_and_age() {
 - Bash cargo test [the agent, 0s ago]
 - P1/AUTH/login: attempt 2 has been running for 12m 00s [event 8, 12m ago]
 ## Failing
-- P1/AUTH/login, attempt 1: `cargo test -p auth` failed with exit code 101 [the run's state]
-- output: test login::rejects_bad_password ... FAILED [the run's state]
-- output: note: see above [the run's state]
-- output: running 2 tests [the run's state]
+- P1/AUTH/login, attempt 1: `cargo test -p auth` failed with exit code 101 [the run's state, 10m ago]
+- output: test login::rejects_bad_password ... FAILED [the run's state, 10m ago]
+- output: note: see above [the run's state, 10m ago]
+- output: running 2 tests [the run's state, 10m ago]
 ## Next
 - P1/MAIL/send: claude: Send mail. [plan.toml, 10h ago]
 ## Done
@@ -192,10 +192,10 @@ fn a_brief_says_everything_with_its_source_and_age() {
 - P1/AUTH/schema noted: users are keyed by email [event 4, 8h ago]
 - ann approved Spec approval (P1): argon2, not bcrypt [the gate, 9h ago]
 ## Read more
-- `piton show r-1/P1/AUTH/login`: the step, its attempts and failures [Piton]
-- `piton log r-1 --step P1/AUTH/login`: its output [Piton]
-- plan.toml: the plan [Piton]
-- `piton status r-1`: where the run stands [Piton]
+- `piton show r-1/P1/AUTH/login`: the step, its attempts and failures [Piton, 10m ago]
+- `piton log r-1 --step P1/AUTH/login`: its output [Piton, 10m ago]
+- plan.toml: the plan [Piton, 10m ago]
+- `piton status r-1`: where the run stands [Piton, 10m ago]
 ";
     assert_eq!(made.text, wanted);
     assert_eq!(made.tokens, count(wanted));

@@ -161,7 +161,9 @@ fn done(input: &Input<'_>) -> Vec<Fact> {
     for phase in state.phases.iter().filter(|phase| phase.is_over()) {
         let steps: usize = phase.lanes.iter().map(|lane| lane.steps.len()).sum();
         let words = format!("phase {} is complete ({})", phase.id, counted(steps, "step"));
-        facts.push(Fact::new(Section::Done, words, "the run's state"));
+        let of_phase = finished.iter().filter(|(path, _)| path.phase == phase.id);
+        let ended = of_phase.filter_map(|(path, _)| input.course.ended(path)).map(|w| w.at).max();
+        facts.push(Fact::new(Section::Done, words, "the run's state").at(ended));
     }
     for (path, step) in finished.into_iter().take(FACTS_MAX) {
         let made = first_few(step.artifacts.iter().map(|a| a.path.clone()), FILES_NAMED_MAX);

@@ -115,7 +115,7 @@ pub struct Fact {
     pub text: String,
     /// Where that is recorded: an event, the plan, a file.
     pub source: String,
-    /// When it became so, if that is known.
+    /// When it became so; the last event of the run where that is not known.
     pub at: Option<Timestamp>,
 }
 
@@ -168,6 +168,8 @@ pub fn brief(input: &Input<'_>, limit: usize) -> Chosen {
     for fact in &mut facts {
         fact.text = one_line(input.redactor, &fact.text);
         fact.source = one_line(input.redactor, &fact.source);
+        // What the state says without a time is as old as its last event, at most.
+        fact.at.get_or_insert(input.state.last_at);
     }
     facts.retain(|fact| !fact.text.is_empty());
     let run = input.state.run_id.as_ref().map_or("", |id| id.0.as_str());

@@ -40,7 +40,7 @@ pub static AGENT: Section = Section::new(
         key(
             "mcp",
             Kind::Path,
-            "a file with MCP servers, in the form of Claude Code (`mcpServers`)",
+            "a file with MCP servers, in the form of Claude Code",
         ),
         key(
             "window",

@@ -309,7 +309,9 @@ fn lanes_that_are_refused() {
 /// Lost: what a step that decides about its own run is told would be unread.
 #[test]
 fn a_step_that_decides() {
-    let plan = "[[phase]]\nid = \"P1\"\nrun = \"$PROGRAM approve P2 > said.txt 2>&1; true\"\n\n\
+    // It ends when the refusal is on record, so that the lines come in one order.
+    let plan = "[[phase]]\nid = \"P1\"\nrun = \"$PROGRAM approve P2 > said.txt 2>&1; \
+                until $PROGRAM report r1 | grep -q 'was refused'; do sleep 0.05; done\"\n\n\
                 [[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n";
     let mut screen = Screen::with_plan(plan);
     screen.piton("run --run-id r1");
