@@ -9,6 +9,7 @@ mod durable;
 mod fixture;
 mod fresh;
 mod growth;
+mod hooks;
 mod lanes;
 mod large;
 mod measure;
@@ -66,7 +67,7 @@ type Measured = std::result::Result<Vec<Row>, String>;
 type Measure = fn(&Bench) -> Measured;
 
 /// The rows by their letters; those of one measurement stand together.
-const PARTS: [(&str, Measure); 11] = [
+const PARTS: [(&str, Measure); 12] = [
     ("a", durable::measure),
     ("b", spawned::measure),
     ("c", status::measure),
@@ -78,6 +79,7 @@ const PARTS: [(&str, Measure); 11] = [
     ("k", workflows::measure),
     ("l", brief::measure),
     ("m", streams::measure),
+    ("n", hooks::measure),
 ];
 
 /// A name for the rows of briefs and streams.

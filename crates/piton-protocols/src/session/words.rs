@@ -14,6 +14,12 @@ pub fn interrupted(task: Option<&str>) -> String {
     )
 }
 
+/// What an agent reads that goes on after the warning.
+pub fn minimal(task: Option<&str>) -> String {
+    let task = task.map_or_else(|| "the current task".to_owned(), |task| format!("task {task}"));
+    format!("Minimal context mode: load only what {task} needs, and continue with it.")
+}
+
 /// What the next agent is told to do.
 pub fn instructions(reason: Reason, task: Option<&Task>) -> String {
     let Some(task) = task else {

@@ -55,7 +55,8 @@ fn context_and_talk_are_within_their_limits_however_much_the_bank_says() {
 fn show_and_report_name_each_part_beside_its_budget_and_warn_at_twice() {
     let scene = Scene::new();
     scene.answer("task start T003 --session a");
-    scene.answer("checkpoint --session a --tokens 151000");
+    let saved = scene.answer("checkpoint --session a --tokens 151000");
+    let talk = count(saved["talk"].as_str().unwrap_or_default());
     let document = scene.project.read("checkpoints/latest.json");
     let context = scene.answer("start --session b --tokens 1000")["context"].clone();
     let context = count(context.as_str().unwrap_or_default());
@@ -64,7 +65,7 @@ fn show_and_report_name_each_part_beside_its_budget_and_warn_at_twice() {
     scene.answer("task finish T003 --session b --tokens 31000");
     let shown = scene.piton("show").exits(0);
     let document = count(&document);
-    let shown = shown.says(&format!("checkpoint creation {document:>8} of    500 tokens"));
+    let shown = shown.says(&format!("checkpoint creation {:>8} of    500 tokens", document + talk));
     let shown = shown.says(&format!("checkpoint load     {document:>8} of    300 tokens"));
     let shown = shown.says(&format!("recovery context    {context:>8} of   2000 tokens"));
     let shown =
@@ -73,7 +74,11 @@ fn show_and_report_name_each_part_beside_its_budget_and_warn_at_twice() {
     let total = shown.stdout.lines().find(|line| line.trim().starts_with("total "));
     assert!(total.is_some_and(|line| line.contains(" of  19000 tokens")), "{}", shown.stdout);
     let report = scene.piton("report").exits(0);
-    report.says("## Recovery").says("| 19 000 |").says("| 15 000 |").says("twice its budget");
+    report
+        .says("## Recovery")
+        .says("| 19\u{202f}000 |")
+        .says("| 15\u{202f}000 |")
+        .says("twice its budget");
 }
 
 /// Lost: without tokens on the command line, as agents work, the task would cost nothing.

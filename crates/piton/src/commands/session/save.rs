@@ -238,7 +238,11 @@ fn written(
     let document = context.redactor.redact(&checkpoint.write()).into_owned();
     let task = checkpoint.in_progress.first().cloned();
     let is_critical = reason == Reason::TokenCritical;
-    let talk = if is_critical { words::interrupted(task.as_deref()) } else { String::new() };
+    let talk = match reason {
+        Reason::TokenCritical => words::interrupted(task.as_deref()),
+        Reason::TokenWarning => words::minimal(task.as_deref()),
+        _ => String::new(),
+    };
     let stamp = cleanup::new_stamp(at, &here.checkpoint_names());
     let saved = SessionSaved {
         session: session.clone(),
