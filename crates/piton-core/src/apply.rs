@@ -4,10 +4,10 @@
 //! decides anything; [`crate::decide()`] does.
 
 use crate::event::{Event, ReplanBegun, RunCreated, Shape, ShapeStep, StepFinished, StepStarted};
-use crate::shape::ShapeLane;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane_progress::{self, Change, LaneProgress};
 use crate::session_state;
+use crate::shape::ShapeLane;
 use crate::state::{
     CHECKPOINTS_KEPT_MAX, Checkpoint, LaneState, PhaseState, Progress, RunState, StepState,
 };
@@ -199,7 +199,8 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
                     let work = old.lane(&path).and_then(|o| o.work.clone());
                     let ShapeLane { isolation, commits, alone, .. } = *l;
                     let task = l.task.clone();
-                    let lane = LaneState { id, needs, gate, steps, isolation, ..LaneState::default() };
+                    let lane =
+                        LaneState { id, needs, gate, steps, isolation, ..LaneState::default() };
                     let mut lane = LaneState { commits, alone, task, work, ..lane };
                     lane.skip_done(0);
                     lane

@@ -33,6 +33,8 @@ macro_rules! error_codes {
 error_codes! {
     /// The errors of the program, sorted by code. The errors of documents are in `piton-formats`.
     TABLE;
+    "agent-missing", "the program of an agent is not found", "A step gives its prompt to an agent whose program is neither on the PATH nor where the settings say, and no fallback is there either.", "Install it, or name its path with `command` in `[agents.NAME]`.";
+    "agent-not-ready", "an agent cannot work without a person", "Its program does not answer, or its permissions let it change nothing without asking.", "Do what the hint says, then run `piton check PLAN` again.";
     "agent-settings", "a settings file of an agent program cannot be edited", "The file is not valid, has something else where Piton's part belongs, or is somebody else's file with that name.", "Fix the file that the message names, then run `piton init` again. Nothing was changed.";
     "ambiguous-step", "the name fits several steps", "The run has more than one step with that name. Piton does not guess which one you mean.", "Write PHASE/LANE/STEP, or enough of its end to make it unique.";
     "backup-exists", "the backup file already exists", "A backup never overwrites a file.", "Name a file that does not exist.";
@@ -50,7 +52,9 @@ error_codes! {
     "detached-head", "no branch is checked out", "Lanes are merged into the branch that is checked out, and HEAD is detached.", "Check out a branch, or name one with `--base`.";
     "directory", "the folder cannot be used", "The folder given with `-C` (or the current one) does not exist or cannot be entered, or the project's path is not valid UTF-8 and could not be recorded.", "Name a folder that exists, and whose path is valid UTF-8.";
     "dirty", "the work tree has uncommitted changes", "Lanes start from a commit, so they would not have your uncommitted changes.", "Commit or stash them, or start the lanes from them with `--seed-dirty`.";
+    "disk-low", "the disk is nearly full", "A run writes its ledger, logs and snapshots, and there is hardly room for an hour of that.", "Free some space; `piton gc` deletes old runs.";
     "driver-gone", "the driver ended unexpectedly", "The process that drove the run was killed or crashed. Steps that it had started keep running within their limits, and their results are kept.", "Run `piton resume RUN`. Finished steps do not run again.";
+    "folder-read-only", "the project's folder cannot be written", "Neither agents nor Piton could change files there.", "Make it writable, or run as its owner.";
     "foreign-owner", "the repository belongs to another user", "Git refuses to work in a repository of another user.", "Work as that user, or run the command that the message shows.";
     "gc", "something could not be deleted", "The folder of an old run could not be removed: it belongs to another user, or the disk reported an error.", "Check who owns the folder, then run `piton gc` again. Everything else is already deleted.";
     "git", "a git command failed", "A git command that the run needs failed. The message has the command and what git printed.", "Fix what git reports, then run the command again.";
@@ -101,6 +105,7 @@ error_codes! {
     "not-committable", "the work of a lane can't be committed", "Files can't be read, their filter fails, git refuses their names, or they changed while they were being committed.", "Fix, rename, ignore or delete the files that the message names, then run `piton resume RUN`.";
     "not-confirmed", "the command was not confirmed", "The command asks before it continues. The answer was no, or there is no terminal to ask on. Nothing was changed.", "Look with `--dry-run`, then add `--yes`.";
     "not-driven", "no process drives the run", "There is nothing to watch: the driver has ended, and the run is not complete.", "Run the command that the hint names. `piton status RUN` shows the state of the run.";
+    "not-ready", "several things keep a plan from running", "A plan was checked before its first step, and several things that it needs are missing. The hints have them all.", "Fix each of them. `piton check PLAN` looks again without starting anything.";
     "not-restored", "files could not be restored", "A file of the checkpoint could not be read from the repository or written to the folder.", "Check that the folder is writable and the disk has space. `git fsck` checks the repository.";
     "not-rewound", "nothing was rolled back", "A rollback, restore or undo failed, and everything that it had changed was put back. If a merge or a step in progress ended first, the message says so.", "Fix what the message names, then run the command again.";
     "nothing-to-undo", "there is nothing to undo", "The run has no rollback, restore, merge, skip or worktree removal left to undo. Or the one you named is already undone, or later ones of its lanes must be undone first.", "`piton undo --list` lists what can be undone. `piton rollback` takes lanes back to a checkpoint.";

@@ -185,9 +185,7 @@ fn made_again(order: &Order<'_>, state: &RunState, reruns: &[Rerun]) -> Awaited 
 
 /// Whether a step's work is merged: later merges may change the same files.
 fn in_base(state: &RunState, path: &StepPath) -> bool {
-    let merged =
-        |l: &crate::state::LaneState| l.work.as_ref().is_some_and(|w| w.merged().is_some());
-    state.lane(&path.lane()).is_some_and(merged)
+    state.is_merged(&path.lane())
 }
 
 fn done(state: &RunState) -> impl Iterator<Item = (StepPath, &StepState)> {
@@ -206,8 +204,7 @@ fn reason(
     let planned = order.plan.step(path)?;
     let same = step.definition.as_ref().is_some_and(|d| planned.is_defined_by(d));
     // What is merged is in base: another wording of its tasks does not take it back.
-    let merged = state.lane(&path.lane()).and_then(|l| l.work.as_ref());
-    if !same && merged.is_none_or(|work| work.merged().is_none()) {
+    if !same && !in_base(state, path) {
         return Some((Stale::Definition, "its definition in the plan changed".to_owned()));
     }
     let is_missing = |f: &&FileHash| files.get(&state.place_of(path, &f.path)) == Some(&None);

@@ -17,6 +17,13 @@ pub fn merge_undone() -> Refusal {
     Refusal::new("merge-undone", "its merge was undone").or(again).or(over)
 }
 
+/// The spec is another than the one that the run knows.
+pub fn spec_changed(run: &str, message: &str) -> Refusal {
+    let accept =
+        Remedy::from("review it, then run ").then_piton(format!("resume {run} --accept-spec"));
+    Refusal::new("spec-changed", message).or(accept)
+}
+
 /// So many acts for a lane came to nothing.
 pub fn no_progress(acts: u32, last: &str) -> Refusal {
     let cause = format!("{acts} acts in a row changed nothing, the last of them {last}");

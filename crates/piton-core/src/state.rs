@@ -310,6 +310,12 @@ impl RunState {
         self.phase(&path.phase)?.lanes.iter().find(|l| l.id == path.lane)
     }
 
+    /// Whether the work of a lane is where it belongs.
+    pub fn is_merged(&self, path: &LanePath) -> bool {
+        let work = self.lane(path).and_then(|lane| lane.work.as_deref());
+        work.is_some_and(|work| work.merged().is_some())
+    }
+
     /// Finds a lane to change.
     pub(crate) fn lane_mut(&mut self, path: &LanePath) -> Option<&mut LaneState> {
         let phase = self.phases.iter_mut().find(|p| p.id == path.phase)?;

@@ -63,6 +63,43 @@ fn output_decides_the_class() {
     assert_eq!(class_of("test rate_limit_is_kept ... FAILED", true, true).class, Class::Test);
 }
 
+/// Lost: a night would end because the network was away for a minute while a branch was pushed or a pull
+/// request opened.
+#[test]
+fn what_gh_and_git_say_without_a_network_is_a_network_failure() {
+    for text in [
+        // gh
+        "error connecting to api.github.com\ncheck your internet connection or https://githubstatus.com",
+        "Post \"https://api.github.com/graphql\": dial tcp: lookup api.github.com: no such host",
+        "Post \"https://api.github.com/graphql\": dial tcp 140.82.121.6:443: i/o timeout",
+        "Get \"https://api.github.com/user\": net/http: TLS handshake timeout",
+        "Get \"https://api.github.com/user\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+        "Post \"https://api.github.com/graphql\": dial tcp 140.82.121.6:443: connect: network is unreachable",
+        // git over HTTPS
+        "fatal: unable to access 'https://github.com/a/b.git/': Could not resolve host: github.com",
+        "fatal: unable to access 'https://github.com/a/b.git/': Failed to connect to github.com port 443 after 130 ms: Couldn't connect to server",
+        "fatal: unable to access 'https://github.com/a/b.git/': OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to github.com:443",
+        "fatal: unable to access 'https://github.com/a/b.git/': gnutls_handshake() failed: The TLS connection was non-properly terminated.",
+        "error: RPC failed; curl 56 Recv failure: Connection reset by peer\nfatal: expected flush after ref listing",
+        "error: RPC failed; curl 28 Operation timed out after 300 seconds\nfatal: the remote end hung up unexpectedly",
+        // git over SSH
+        "ssh: Could not resolve hostname github.com: Temporary failure in name resolution\nfatal: Could not read from remote repository.",
+        "ssh: connect to host github.com port 22: Network is unreachable\nfatal: Could not read from remote repository.",
+        "kex_exchange_identification: Connection closed by remote host\nfatal: Could not read from remote repository.",
+        // git's own protocol
+        "fatal: unable to connect to github.com:\ngithub.com[0: 140.82.121.4]: errno=Connection timed out",
+    ] {
+        assert_eq!(class_of(text, false, false).class, Class::Network, "{text}");
+    }
+    for text in [
+        "fatal: unable to access 'https://github.com/a/b.git/': The requested URL returned error: 403",
+        "git@github.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+        "gh: To use GitHub CLI in automation, set the GH_TOKEN environment variable.",
+    ] {
+        assert_eq!(class_of(text, false, false).class, Class::Command, "{text}");
+    }
+}
+
 /// Lost: a failing test of code that deals with limits would wait for hours, and its retries be unused.
 #[test]
 fn names_are_no_signs() {

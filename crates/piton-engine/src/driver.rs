@@ -32,6 +32,7 @@ mod reopen;
 mod replan;
 mod rewind;
 mod run_record;
+mod spec;
 mod stop;
 mod tallies;
 mod tasks;
@@ -253,6 +254,10 @@ impl<'a> Driver<'a> {
     fn take(&mut self, actions: Vec<Action>) -> Result<Decided> {
         let mut decided = Decided::default();
         for action in actions {
+            if self.holds_for_spec(&action)? {
+                decided.again = true;
+                continue;
+            }
             match action {
                 Action::Start { step, attempt } => {
                     self.tallies.acts.remove(&step.lane());

@@ -267,6 +267,8 @@ fn compare_plan(
         .iter()
         .filter(|c| matches!(c.kind, ChangeKind::Changed { definition_changed: true, .. }))
         .filter(|c| state.step(&c.path).is_some_and(|s| s.progress == Progress::Done))
+        // What is merged stays, whatever the plan says of it now.
+        .filter(|c| !state.is_merged(&c.path.lane()))
         .map(|c| c.path.to_string())
         .collect();
     let opened = gates_removed(state, recorded, now);
@@ -312,13 +314,13 @@ fn removed(step: StepPath, attempt: u32) -> Event {
     )))
 }
 
-fn compare_spec(
-    check: &mut Check,
+/// The spec as it is now and how it differs, if it is another than the one on record.
+pub(crate) fn changed_spec(
+    plan: &Plan,
     state: &RunState,
-    accepts: Accepts<'_>,
     world: &mut dyn World,
-) -> Result<()> {
-    let now = match &check.plan.spec {
+) -> Result<Option<(Option<FileHash>, String)>> {
+    let now = match &plan.spec {
         None => None,
         Some(path) => {
             let seen = world.files(std::slice::from_ref(path))?;
@@ -326,13 +328,23 @@ fn compare_spec(
             found.map(|sha256| FileHash { path: path.clone(), sha256 })
         }
     };
-    if now == state.spec || is_spec_unfinished(&check.plan, state) {
-        return Ok(());
+    if now == state.spec || is_spec_unfinished(plan, state) {
+        return Ok(None);
     }
     let said = |f: &Option<FileHash>| {
         f.as_ref().map_or("nothing".to_owned(), |f| format!("{} ({})", f.path, f.sha256.short()))
     };
     let message = format!("the spec was {} and is {} now", said(&state.spec), said(&now));
+    Ok(Some((now, message)))
+}
+
+fn compare_spec(
+    check: &mut Check,
+    state: &RunState,
+    accepts: Accepts<'_>,
+    world: &mut dyn World,
+) -> Result<()> {
+    let Some((now, message)) = changed_spec(&check.plan, state, world)? else { return Ok(()) };
     if accepts.spec {
         let (from, by) = (state.spec.clone(), accepts.by.to_owned());
         check.events.push(Event::SpecAccepted(SpecAccepted { from, to: now, by }));

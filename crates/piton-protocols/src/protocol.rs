@@ -172,6 +172,12 @@ pub trait Protocol: Sync + Debug {
         Vec::new()
     }
 
+    /// Those of its files and folders, from the root, that are kept out of commits unless the project
+    /// tracks them.
+    fn kept_out(&self, _settings: &Settings) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The tasks that block phases of a run although all their steps are done.
     fn blockers(&self, _state: &RunState) -> Vec<Blocker> {
         Vec::new()

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write as _};
 use std::path::Path;
 
 use piton_core::lane_state::Undoable;
-use piton_core::refusal::Remedy;
+use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{GateRef, LanePath, Status, error_codes, remedy};
 use piton_formats::diagnostic::CODES;
 use piton_formats::{Diagnostic, Severity};
@@ -133,6 +133,12 @@ shapes! {
     /// What `piton doctor` found.
     Findings<'a> { clean: bool, findings: &'a [Finding], agents: Vec<AgentFound<'a>> }
 
+    /// What `piton check` found.
+    Checked<'a> { plan: &'a str, ready: bool, problems: Vec<Problem>, remarks: &'a [String] }
+
+    /// Something that keeps a plan from running.
+    Problem { code: String, cause: String, remedies: Vec<String> }
+
     /// An agent program that was looked for, and what is missing for work without a person.
     AgentFound<'a> {
         id: &'a str, program: &'static str, path: Option<&'a str>, version: Option<&'a str>,
@@ -158,6 +164,41 @@ shapes! {
     LogLine<'a> {
         step: String, attempt: u32, stream: &'static str, #[serde(flatten)] output: Output<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")] more: bool,
+    }
+}
+
+impl Problem {
+    /// A refusal, with commands as they are typed in a place.
+    pub fn new(refusal: &Refusal, place: &Place) -> Self {
+        Self {
+            code: refusal.code.clone().into_owned(),
+            cause: refusal.cause.clone(),
+            remedies: refusal.remedies.iter().map(|remedy| place.remedy(remedy)).collect(),
+        }
+    }
+}
+
+impl Checked<'_> {
+    /// For people.
+    pub fn render(&self, layout: &Layout) -> String {
+        let mut out = String::new();
+        for Problem { code, cause, remedies } in &self.problems {
+            let label = layout.paint(layout::BAD, &format!("error[{code}]:"));
+            let _ = writeln!(out, "{label} {}", sanitize_lines(cause));
+            for remedy in remedies {
+                let label = layout.paint(layout::NOTE, "hint:");
+                let _ = writeln!(out, "{label} {}", sanitize_lines(remedy));
+            }
+        }
+        for remark in self.remarks {
+            let _ = writeln!(out, "note: {}", sanitize(remark));
+        }
+        let plan = sanitize(self.plan);
+        let _ = match self.problems.len() {
+            0 => writeln!(out, "{plan} can run"),
+            n => writeln!(out, "{plan} cannot run: {}", count(n, "problem")),
+        };
+        out
     }
 }
 

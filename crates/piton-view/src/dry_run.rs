@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use piton_core::lane::{Isolation, Merge};
 use piton_core::{GateRef, LanePath, StepPath};
 
+use crate::answers::Problem;
 use crate::place::Place;
 use crate::resume::Resume;
 use crate::shape::shapes;
@@ -15,6 +16,8 @@ shapes! {
     DryRun<'a> {
         /// What a resume has to say first.
         resume: Option<&'a Resume<'a>>,
+        /// What would keep the run from starting.
+        #[serde(skip_serializing_if = "Vec::is_empty")] problems: Vec<Problem>,
         waves: Vec<Vec<Start>>,
         /// Lanes that need something that nobody does.
         unmet: Vec<Unmet>,

@@ -9,6 +9,7 @@ pub mod agent_words;
 pub mod answers;
 pub mod at_boot;
 pub mod brief;
+pub mod course;
 pub mod decision;
 pub mod dry_run;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp}
 use piton_engine::{Note, Observer};
 use piton_protocols::Blocker;
 
+use crate::course::Course;
 use crate::decision::Decision;
 use crate::lane::Blocked;
 use crate::layout::{Layout, STRONG, style_of};
@@ -42,6 +43,8 @@ pub struct Tally {
     redone: Vec<(StepPath, String)>,
     /// The budget that was used up meanwhile, be it by the last step.
     exhausted: Option<BudgetExhausted>,
+    /// What the run met, as far as it was watched or read.
+    pub course: Course,
 }
 
 impl Tally {
@@ -110,6 +113,7 @@ impl Tally {
             blocks: blocks(view, !self.no_next),
             exhausted: self.exhausted.as_ref(),
             oddities: oddities(view.state),
+            met: self.course.words(),
         }
     }
 }
@@ -133,6 +137,8 @@ shapes! {
         #[serde(skip)] exhausted: Option<&'a BudgetExhausted>,
         /// What a person should look at though nothing failed.
         #[serde(skip)] oddities: Vec<String>,
+        /// What the run met on its way.
+        #[serde(skip)] met: Option<String>,
     }
 
     /// A step that failed for good.
@@ -146,7 +152,7 @@ shapes! {
 }
 
 /// Lanes that changed nothing, and files that steps changed outside of their scope.
-fn oddities(state: &RunState) -> Vec<String> {
+pub(crate) fn oddities(state: &RunState) -> Vec<String> {
     let mut found = Vec::new();
     for (path, lane) in state.lanes() {
         let nothing = lane.work.as_ref().and_then(|work| work.merged());
@@ -180,6 +186,9 @@ impl Summary<'_> {
         };
         if let Some(counts) = self.counts() {
             line(&counts);
+        }
+        if let Some(met) = &self.met {
+            line(met);
         }
         for Failed { step, why, .. } in self.failed.iter().take(NAMED_MAX) {
             line(&format!("failed: {step}: {why}"));
@@ -234,6 +243,7 @@ impl Observer for Tally {
     fn event(&mut self, _seq: u64, at: Timestamp, event: &Event, state: &RunState) {
         self.began_at.get_or_insert(at);
         self.last_at = self.last_at.max(at);
+        self.course.take(at, event);
         match event {
             Event::StepStarted(e) => {
                 let reason = state.step(&e.step).and_then(|step| step.rerun.as_deref());

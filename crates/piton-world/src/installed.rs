@@ -91,7 +91,7 @@ pub fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, place: &Place<'_>
 const SANDBOX: &str = "IS_SANDBOX";
 
 /// The program that a shell would start.
-fn find(binary: &str, place: &Place<'_>) -> Option<PathBuf> {
+pub fn find(binary: &str, place: &Place<'_>) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| {
         let metadata = file.metadata();
         metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)

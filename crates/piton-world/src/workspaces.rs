@@ -75,6 +75,8 @@ pub struct LaneOptions {
     pub protocol: &'static dyn Protocol,
     /// What protocols write, from the root: it is not the work of a lane in place.
     pub own: Vec<String>,
+    /// The plan of the run, from the root: its changes keep no lane from starting.
+    pub plan: Option<String>,
     /// The command that reports by its exit whether a pull request is merged.
     pub merged: Command,
 }
@@ -330,6 +332,9 @@ impl Workspaces for GitWorkspaces {
 
     fn user_operation(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<Refusal>> {
         let _held = self.run_lock.hold()?;
+        if work.isolation.is_in_place() {
+            return Ok(checks::idle(&self.root).err());
+        }
         let linked = self.restore_link(lane, work).map(|()| self.refuses_change(work));
         refused_or(linked, Some)
     }

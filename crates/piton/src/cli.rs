@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 pub use brief::BriefArgs;
-pub use deciding::{GateArgs, InitArgs, RejectArgs, ReplanArgs};
+pub use deciding::{CheckArgs, GateArgs, InitArgs, RejectArgs, ReplanArgs};
 pub use other_tools::{HookArgs, ImportArgs};
 pub use report::{Format, ReportArgs};
 pub use session::{
@@ -57,6 +57,8 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Watch a run that another process drives.
     Attach(RunName),
+    /// Check whether a plan can run here, and change nothing.
+    Check(CheckArgs),
     /// Show the status of a run.
     Status(StatusArgs),
     /// Show the output of a run's steps.

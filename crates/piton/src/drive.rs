@@ -21,6 +21,7 @@ use piton_protocols::files::Occasion;
 use piton_protocols::plain::Plain;
 use piton_protocols::{Protocol, find};
 use piton_view::answers::Answer;
+use piton_view::course::Course;
 use piton_view::{RunView, Tally};
 use piton_workspace::snapshot::Rules;
 
@@ -115,6 +116,7 @@ pub fn workspaces(context: &Context, state: &RunState, args: &DriveArgs) -> Opti
         worktrees: settings.lanes.worktrees.clone(),
         protocol: followed(context, state),
         own: views::own_paths(context, state),
+        plan: Some(state.plan_path.clone()).filter(|path| !path.starts_with('/')),
         merged: settings.pull_request.merged.clone(),
     };
     let rules = Rules {
@@ -212,10 +214,18 @@ pub fn drive(
     } else {
         Box::new(ui::Stream::words())
     };
+    let row = leased.loaded.row.clone();
     let mut both = ui::Both(screen.as_mut(), &mut tally);
     let ending = Driver::drive(store, &mut world, &mut both, leased, options);
     drop(screen);
     let ending = ending?;
+    if !is_first && matches!(ending.verdict, Verdict::Complete | Verdict::Waiting) {
+        // Whoever looks now was perhaps not there for any of it.
+        let mut course = Course::default();
+        store.each_event(&row, 0, |_, at, event| course.take(at, event))?;
+        tally.course = course;
+    }
+    tally.course.terminals_closed = hangup::closed_terminals(&run_dir);
     let logs = run_dir.join("logs");
     let view = RunView::by_driver(&ending.state, now(), ui::place());
     let mut summary = tally.summary(&view, ending.verdict, &logs);

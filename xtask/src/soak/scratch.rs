@@ -106,6 +106,11 @@ impl Scratch {
         Ok(scratch)
     }
 
+    /// The program.
+    pub(super) fn program(&self) -> &Path {
+        &self.piton
+    }
+
     /// The folder with the repository, the lines and the homes.
     pub(super) fn base(&self) -> &Path {
         &self.base

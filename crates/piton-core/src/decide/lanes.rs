@@ -135,8 +135,8 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
     let act = |act| Action::Lane { lane: path(view), act };
     let checked = view.limits.checkpoints || !lane.isolation.is_in_place();
     let found = match &lane.work {
-        _ if !checked => start(view, step),
         Some(work) if work.blocked.is_some() => return,
+        _ if !checked => start(view, step),
         None => act(LaneAct::Begin),
         Some(work) => match &work.progress {
             LaneProgress::Begun | LaneProgress::Conflicted(_) => act(LaneAct::MakeWorkspace),

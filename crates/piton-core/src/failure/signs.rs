@@ -11,48 +11,53 @@ use regex::Regex;
 use crate::event::Class;
 use crate::pattern::pattern;
 
-/// What programs say of the network, in words.
-const NETWORK: &[&str] = &[
-    "could not resolve host",
-    "could not resolve proxy",
-    "error connecting to ",
-    "check your internet connection",
-    "failed to connect to ",
-    "server misbehaving",
-    "unexpected disconnect while reading",
-    "the tls connection was non-properly terminated",
-    "operation timed out",
-    "network error",
-    "temporary failure in name resolution",
-    "temporary failure resolving",
-    "unable to resolve host",
-    "name or service not known",
-    "no such host",
-    "nodename nor servname provided",
-    "network is unreachable",
-    "network is down",
-    "spurious network error",
-    "connection timed out",
-    "connection reset by peer",
-    "connection was reset",
-    "connection refused",
-    "api error: connection error",
-    "connection aborted",
-    "couldn't connect to server",
-    "could not connect to server",
-    "failed to establish a new connection",
-    "empty reply from server",
-    "no route to host",
-    "host is unreachable",
-    "host is down",
-    "socket hang up",
-    "fetch failed",
-    "i/o timeout",
-    "remote end hung up unexpectedly",
-    "tls handshake timeout",
-    "502 bad gateway",
-    "503 service unavailable",
-    "504 gateway time",
+/// What programs say of a network that is not there, in words, and where that was seen.
+const NETWORK: &[(&str, &str)] = &[
+    ("could not resolve host", "curl, git over HTTPS; ssh, with `hostname`"),
+    ("could not resolve proxy", "curl, git over HTTPS"),
+    ("failed to connect to ", "curl, git over HTTPS"),
+    ("couldn't connect to server", "curl, git over HTTPS"),
+    ("could not connect to server", "git over HTTPS since 2.43"),
+    ("operation timed out", "curl, git over HTTPS"),
+    ("empty reply from server", "curl, git over HTTPS"),
+    ("ssl_error_syscall", "curl with OpenSSL, git over HTTPS"),
+    ("gnutls_handshake() failed", "curl with GnuTLS, git over HTTPS"),
+    ("the tls connection was non-properly terminated", "curl with GnuTLS, git over HTTPS"),
+    ("unexpected disconnect while reading", "git, in the middle of a transfer"),
+    ("remote end hung up unexpectedly", "git, in the middle of a transfer"),
+    ("error connecting to ", "gh"),
+    ("check your internet connection", "gh"),
+    ("no such host", "programs in Go: gh, docker"),
+    ("server misbehaving", "programs in Go: gh"),
+    ("i/o timeout", "programs in Go: gh"),
+    ("tls handshake timeout", "programs in Go: gh"),
+    ("client.timeout exceeded while awaiting headers", "programs in Go: gh"),
+    ("kex_exchange_identification: ", "ssh, git over SSH"),
+    ("connection closed by remote host", "ssh, git over SSH"),
+    ("temporary failure in name resolution", "the C library: ssh, Python"),
+    ("name or service not known", "the C library: ssh, Python"),
+    ("nodename nor servname provided", "the C library of macOS"),
+    ("network is unreachable", "the system: ENETUNREACH"),
+    ("network is down", "the system: ENETDOWN"),
+    ("no route to host", "the system: EHOSTUNREACH"),
+    ("host is unreachable", "the system: EHOSTUNREACH"),
+    ("host is down", "the system: EHOSTDOWN"),
+    ("connection timed out", "the system: ETIMEDOUT"),
+    ("connection reset by peer", "the system: ECONNRESET"),
+    ("connection refused", "the system: ECONNREFUSED"),
+    ("connection was reset", "curl on Windows, browsers"),
+    ("connection aborted", "Python: urllib3, requests"),
+    ("failed to establish a new connection", "Python: urllib3, requests"),
+    ("temporary failure resolving", "apt"),
+    ("unable to resolve host", "wget"),
+    ("spurious network error", "cargo"),
+    ("network error", "npm, agents"),
+    ("socket hang up", "Node.js: npm, agents"),
+    ("fetch failed", "Node.js: npm, agents"),
+    ("api error: connection error", "Claude Code"),
+    ("502 bad gateway", "HTTP in words"),
+    ("503 service unavailable", "HTTP in words"),
+    ("504 gateway time", "HTTP in words"),
 ];
 
 /// What programs say of a limit, in words, and where that was seen.
@@ -136,10 +141,9 @@ fn without_name(line: &str) -> std::borrow::Cow<'_, str> {
 pub(super) fn class(text: &str) -> Option<Class> {
     let lower = text.to_lowercase();
     let status = status(&lower);
-    let spoken = |signs: &[&str]| signs.iter().any(|sign| speaks(&lower, sign));
+    let spoken = |signs: &[(&str, &str)]| signs.iter().any(|(sign, _)| speaks(&lower, sign));
     let word = |known: Option<&Regex>| known.is_some_and(|known| has_word(text, known));
-    let limited = RATE_LIMIT.iter().any(|(sign, _)| speaks(&lower, sign));
-    if status == Some(Class::RateLimit) || limited || word(pattern!(RATE_LIMIT_WORD)) {
+    if status == Some(Class::RateLimit) || spoken(RATE_LIMIT) || word(pattern!(RATE_LIMIT_WORD)) {
         return Some(Class::RateLimit);
     }
     let is_network =

@@ -80,6 +80,27 @@ fn agents_side_by_side_work_in_worktrees_where_there_is_git() {
     assert_eq!(isolations(true, &said), [tree, place, tree]);
 }
 
+/// Lost: lanes in worktrees would start without what an agent did before, or a person's branch would get
+/// commits that nobody asked for.
+#[test]
+fn prompts_in_place_commit_where_lanes_in_worktrees_follow() {
+    let commits = |git: bool, text: &str| -> Vec<bool> {
+        lanes("", git, text).iter().map(|lane| lane.rules.commits).collect()
+    };
+    let first = "[[phase]]\nid = \"first\"\nagent = \"claude\"\nprompt = \"p\"\n";
+    let command = first.replace("prompt = \"p\"", "run = \"make\"");
+    let after = format!("{first}{TWO_AGENTS}");
+    assert_eq!(commits(true, &after), [true, false, false, false]);
+    assert_eq!(commits(true, first), [false], "nothing follows");
+    assert_eq!(commits(true, &format!("{TWO_AGENTS}{first}"))[3..], [false], "nothing follows it");
+    assert!(!commits(true, &format!("{command}{TWO_AGENTS}"))[0], "a command is no agent");
+    let said =
+        |text: &str, word: &str| text.replace("prompt", &format!("commit = \"{word}\"\nprompt"));
+    assert!(!commits(true, &after.replacen("prompt", "commit = \"never\"\nprompt", 1))[0]);
+    assert_eq!(commits(true, &said(first, "phase")), [true]);
+    assert_eq!(commits(false, &said(first, "phase")), [false], "without git");
+}
+
 #[test]
 fn the_nearest_place_that_says_how_a_lane_works_decides() {
     let text = r#"

@@ -337,6 +337,7 @@ setup = ["make", "deps"]
 copy = [".env", "./config/local.toml"]
 on_retry = "reset"
 commit_message = "{{ lane.id }}"
+commit = "phase"
 [pull_request]
 remote = "upstream"
 find = "tea find"
@@ -372,6 +373,7 @@ files_max = 7
                 copy: Some(vec![".env".to_owned(), "config/local.toml".to_owned()]),
                 on_retry: Some(OnRetry::Reset),
                 commit_message: Some("{{ lane.id }}".to_owned()),
+                commits: Some(true),
             }
         );
         assert_eq!(

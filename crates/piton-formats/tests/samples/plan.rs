@@ -46,6 +46,7 @@ pub fn plan() -> Plan {
         copy: texts(&[".env"]),
         on_retry: OnRetry::Reset,
         message: Some(text("{{ lane }}")),
+        commits: false,
         alone: true,
         provides: texts(&["IF-0-P1-A"]),
         frozen: texts(&["IF-0-P1-B"]),

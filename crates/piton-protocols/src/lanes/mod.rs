@@ -81,9 +81,8 @@ impl Protocol for Lanes {
         read::read(source)
     }
 
-    fn adopts(&self, plan: &Plan, settings: &Settings) -> bool {
-        let mut lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
-        settings.lanes.views == Views::On || lanes.any(|l| !l.rules.isolation.is_in_place())
+    fn adopts(&self, _plan: &Plan, settings: &Settings) -> bool {
+        settings.lanes.views == Views::On
     }
 
     fn as_recorded(&self, plan: &mut Plan, recorded: &Plan) {
@@ -143,6 +142,10 @@ impl Protocol for Lanes {
 
     fn own_paths(&self, run: &Run<'_>) -> Vec<String> {
         files::own_paths(run)
+    }
+
+    fn kept_out(&self, settings: &Settings) -> Vec<String> {
+        files::written(settings)
     }
 
     fn blockers(&self, state: &RunState) -> Vec<Blocker> {

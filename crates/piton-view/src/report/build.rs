@@ -55,6 +55,7 @@ impl<'a> Report<'a> {
             phases,
             failures,
             replans,
+            oddities: crate::summary::oddities(view.state),
             session: view.session,
             stops,
             waits,

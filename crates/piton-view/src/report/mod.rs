@@ -43,6 +43,8 @@ shapes! {
         times: Times, tokens: u64, money_micros: u64, saved: Saved,
         phases: Vec<Phase>, failures: Vec<Failure>, replans: Vec<Replan>,
         stops: Vec<Stop>, waits: Vec<Wait>, decisions: Vec<Decision>, artifacts: Vec<Artifact<'a>>,
+        /// Lanes that changed nothing, and files that steps changed outside of their scope.
+        #[serde(skip_serializing_if = "Vec::is_empty")] oddities: Vec<String>,
         /// The session that it is of.
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<&'a piton_core::session_state::SessionState>,

@@ -32,6 +32,7 @@ impl Document {
         let sections = [
             time_line(report),
             lanes(report),
+            oddities(report),
             stops(report),
             failures(report),
             replans(report),
@@ -204,6 +205,11 @@ fn lanes(report: &Report<'_>) -> Option<Section> {
     };
     let head = ["phase", "lane", "status", "steps", "attempts", "time", "tokens", "cost", "result"];
     table("Phases and lanes", String::new(), &head, report.lanes().map(row).collect(), "lane")
+}
+
+fn oddities(report: &Report<'_>) -> Option<Section> {
+    let rows = report.oddities.iter().map(|words| vec![Cell::text(words)]).collect();
+    table("Worth a look", String::new(), &["what"], rows, "line")
 }
 
 fn stops(report: &Report<'_>) -> Option<Section> {

@@ -3,11 +3,13 @@
 //! Nothing here changes anything. Each refusal names what is wrong and how to fix it; a remark says whether it
 //! stops lanes.
 
+mod exclude;
 mod repository;
 mod submodule;
 
 use std::path::{Path, PathBuf};
 
+pub use exclude::keep_out;
 pub use repository::{Remark, publishers, repository};
 pub use submodule::unfilled;
 

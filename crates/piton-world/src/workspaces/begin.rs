@@ -84,16 +84,41 @@ impl GitWorkspaces {
         })))
     }
 
+    /// Why lanes of a run that has not begun could not have worktrees, or hand on what they do in place:
+    /// all that can be known before the first of them begins.
+    pub fn preflight(&mut self, state: &RunState) -> Vec<Refusal> {
+        let mut refused: Vec<Refusal> = self.refusal.clone().into_iter().collect();
+        let remarks = checks::repository(&self.root).into_iter().filter(|remark| remark.refuses);
+        refused.extend(remarks.map(|remark| remark.about));
+        refused.extend(self.not_at_base(state));
+        let wanted = self.wanted_base(state);
+        let base = match self.usual_base(wanted.as_deref()) {
+            Ok(base) => base,
+            Err(refusal) => {
+                refused.push(refusal);
+                return refused;
+            }
+        };
+        let Some(dir) = &base.worktree else { return refused };
+        let is_apart = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
+        match self.clean(dir) {
+            Err(found) if found.code == "dirty" && (self.options.seed_dirty || !is_apart) => {}
+            Err(found) => refused.push(found),
+            Ok(()) => {}
+        }
+        refused
+    }
+
     /// Where a lane's worktree is made, and what its branch is called.
     pub fn place_of(&self, lane: &LanePath) -> (PathBuf, String) {
         let Names { branch, folder } = self.options.protocol.names(lane, None);
         (self.root.join(&self.options.worktrees).join(folder), branch)
     }
 
-    /// Checks that a work tree has no uncommitted changes except in Piton's own files.
+    /// Checks that a work tree has no uncommitted changes except in the plan and in Piton's own files.
     pub(super) fn clean(&self, dir: &Path) -> Result<(), Refusal> {
-        let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
-        checks::clean(dir, &own)
+        let own = self.rules.exclude.iter().chain(&self.options.plan);
+        checks::clean(dir, &own.map(String::as_str).collect::<Vec<_>>())
     }
 
     /// The base that was named; otherwise the branch that is checked out, if it is the usual one.

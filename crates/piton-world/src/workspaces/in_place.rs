@@ -40,8 +40,7 @@ impl GitWorkspaces {
         let is_own = |path: &[u8]| self.rules.excludes(path);
         let trees = (before.as_str(), snapshot.tree.as_str());
         let identity = Identity::Configured;
-        let made =
-            merge::commit_in_place(&self.root, &onto, trees, &is_own, message, &identity)?;
+        let made = merge::commit_in_place(&self.root, &onto, trees, &is_own, message, &identity)?;
         Ok(Commit::Done { commit: made.commit, tree: made.tree, changed: made.changed })
     }
 

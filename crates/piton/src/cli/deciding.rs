@@ -22,6 +22,19 @@ pub struct InitArgs {
     pub undo: bool,
 }
 
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The plan.
+    pub plan: PathBuf,
+    /// Lanes start from this branch and are merged into it (default: the current branch).
+    #[arg(long, value_name = "BRANCH")]
+    pub base: Option<String>,
+    /// Lanes start with your uncommitted changes instead of refusing them.
+    #[arg(long)]
+    pub seed_dirty: bool,
+}
+
 /// Arguments of `reject`.
 #[derive(Debug, Args)]
 pub struct RejectArgs {

@@ -3,11 +3,13 @@
 use piton_core::forecast::{Forecast, forecast};
 use piton_core::lane::{PULL_REQUEST_WORDS, Role};
 use piton_core::plan::{self, Command, OnFailure, Work};
+use piton_core::refusal::Refusal;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, Limits, Plan, RunState, StepPath, unmet};
 use piton_formats::template::{self, Vars, quote_for_shell};
 use piton_protocols::Protocol;
 use piton_protocols::protocol::{Names, Starting};
+use piton_view::answers::Problem;
 use piton_view::dry_run::{DryRun, Gate, Lane, MadeWorkspace, Skipped, Start, Unmet};
 use piton_view::resume::Resume;
 use piton_view::words;
@@ -25,6 +27,7 @@ pub fn print(
     state: &RunState,
     resume: Option<&Resume<'_>>,
     args: &DriveArgs,
+    problems: &[Refusal],
 ) {
     let finished = state.steps().filter_map(|(step, found)| match found.progress {
         Progress::Done => Some((step, "finished before".to_owned())),
@@ -40,6 +43,7 @@ pub fn print(
     let start = |path: &StepPath| start(context, plan, state, path);
     let answer = DryRun {
         resume,
+        problems: problems.iter().map(|problem| Problem::new(problem, ui::place())).collect(),
         waves: waves.iter().map(|wave| wave.iter().map(start).collect()).collect(),
         unmet: unmet
             .into_iter()

@@ -4,7 +4,8 @@ pub mod abort;
 pub mod approve;
 pub mod attach;
 pub mod brief;
-pub mod checkpoint;
+pub mod check;
+mod checkpoint;
 pub mod completions;
 pub mod current_files;
 pub mod demo;
@@ -65,6 +66,7 @@ pub fn dispatch(
         Command::Show(args) => show::run(&context()?, &args),
         Command::Report(args) => report::run(&context()?, &args),
         Command::Brief(args) => brief::run(&context()?, &args),
+        Command::Check(args) => check::run(&context()?, &args),
         Command::Checkpoint(args) => checkpoint::run(&context()?, &args),
         Command::Approve(args) => approve::run(&context()?, &args, true),
         Command::Reject(args) => reject::run(&context()?, &args),

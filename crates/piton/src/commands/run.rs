@@ -22,6 +22,7 @@ use piton_protocols::protocol::{Existing, Start};
 
 pub use self::create::created;
 use self::phases::earlier_run;
+use super::check::{self, Depth};
 use super::request::unfinished;
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
@@ -124,6 +125,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         return Ok(());
     }
     phases::check_needed(context, &mut store, &plan, &args.drive)?;
+    check::refuse(context, &plan, &args.drive)?;
     let mut lanes = plan.live.phases.iter().flat_map(|p| &p.lanes);
     if lanes.any(|lane| !lane.rules.isolation.is_in_place()) {
         super::leftovers::remove_contained(context, &mut store);
@@ -184,6 +186,9 @@ fn wants_resume(
         ui::say(format!("{}: {why}, so a new run starts", plan.path));
         return Ok(false);
     }
+    if complete && let Some(spec) = changed_spec(context, plan, &earlier) {
+        return starts_for_spec(context, args, row, plan, &spec).map(|starts| !starts);
+    }
     if complete || args.drive.dry_run || (context.yes && offer.is_none()) {
         return Ok(true);
     }
@@ -224,6 +229,39 @@ fn wants_resume(
     }
 }
 
+/// The spec of a plan, if it is another than the one that a run was measured against.
+fn changed_spec(context: &Context, plan: &PlanFile, earlier: &RunState) -> Option<String> {
+    let now = see_spec(context, plan).ok()??;
+    (earlier.spec.as_ref() != Some(&now)).then_some(now.path)
+}
+
+/// Whether a complete run is followed by a new one because the spec changed since.
+fn starts_for_spec(
+    context: &Context,
+    args: &RunArgs,
+    row: &RunRow,
+    plan: &PlanFile,
+    spec: &str,
+) -> Result<bool> {
+    let message = format!("run {} is complete, but the spec {spec} changed since", row.run_id);
+    if args.drive.dry_run || context.yes {
+        ui::say(format!("{message}, so a new run starts"));
+        return Ok(true);
+    }
+    if !context.can_ask() {
+        let typed = context.plan_argument(&plan.path);
+        return Err(CommandError::new(Kind::Blocked, "spec-changed", message)
+            .hint(remedy![Words "start a new run with ", Piton "run {typed} --fresh"]));
+    }
+    ui::say(message);
+    let nothing = "nothing was changed";
+    match ui::ask("Start a new run for the changed spec?", &["yes", "no"], 'y', &mut || false) {
+        Some('y') => Ok(true),
+        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
+    }
+}
+
 /// Refuses to bring an archived run back beside one of the same plan that is being driven.
 pub fn refuse_beside(context: &Context, store: &mut Store, archived: &Loaded) -> Result<()> {
     let (plan, own) = (&archived.row.plan, &archived.row.run_id);
@@ -251,10 +289,14 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs, known: &[Ev
         protocol: plan.protocol.clone(),
         ..RunState::default()
     };
-    if let Err(missing) = see_spec(context, plan) {
-        ui::say(format!("warning: {missing}: the run would be refused"));
+    let found = check::look(context, plan, args, Depth::Thorough);
+    if !context.json {
+        for problem in &found.problems {
+            let words = ui::place().refusal(problem);
+            ui::say(format!("warning: {words}: the run would be refused"));
+        }
     }
-    super::dry_run::print(context, &plan.recorded, &state, None, args);
+    super::dry_run::print(context, &plan.recorded, &state, None, args, &found.problems);
 }
 
 fn start(
@@ -374,7 +416,8 @@ pub fn plan_of_unbegun(context: &Context, loaded: &Loaded) -> Result<PlanFile> {
     })
 }
 
-fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
+/// Hashes the spec of a plan.
+pub fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
     let Some(path) = &plan.recorded.spec else {
         return Ok(None);
     };

@@ -5,7 +5,7 @@
 //! manager ends with SIGKILL is a killed driver like any other.
 
 use std::fs::{File, OpenOptions};
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +22,8 @@ use crate::ui::{self, Live, Stream};
 
 /// The file in the folder of a run that says when its terminal closed, until somebody was told.
 const CLOSED_FILE: &str = "terminal-closed";
+/// When all terminals of a run closed, one in each line.
+const ALL_CLOSED_FILE: &str = "terminals-closed";
 /// Where the words of a driver in the background go.
 const LOG_FILE: &str = "driver.log";
 
@@ -50,6 +52,9 @@ pub fn outlive(signals: &mut Signals, run_dir: &Path) {
 fn leave(run_dir: &Path, [stdout, stderr]: [bool; 2]) -> std::io::Result<()> {
     std::fs::create_dir_all(run_dir)?;
     std::fs::write(run_dir.join(CLOSED_FILE), now().0.to_string())?;
+    let mut all =
+        OpenOptions::new().create(true).append(true).open(run_dir.join(ALL_CLOSED_FILE))?;
+    all.write_all(format!("{}\n", now().0).as_bytes())?;
     let log = OpenOptions::new().create(true).append(true).open(run_dir.join(LOG_FILE))?;
     if stdout {
         rustix::stdio::dup2_stdout(&log)?;
@@ -107,6 +112,12 @@ impl Drop for Screen {
     }
 }
 
+/// How many terminals closed under drivers of a run.
+pub fn closed_terminals(run_dir: &Path) -> usize {
+    let all = std::fs::read_to_string(run_dir.join(ALL_CLOSED_FILE));
+    all.map_or(0, |all| all.lines().count())
+}
+
 /// Says on a terminal what happened to a run since its own one closed, once it is not driven any more.
 pub fn tell(context: &Context, store: &mut Store, loaded: &Loaded) {
     if context.json || !std::io::stderr().is_terminal() {
@@ -129,6 +140,7 @@ pub fn tell(context: &Context, store: &mut Store, loaded: &Loaded) {
     if told.is_err() {
         return;
     }
+    tally.course.terminals_closed = closed_terminals(&run_dir);
     if Context::driver_lives(&loaded.row) {
         ui::say(
             remedy![Words "it is still running; ", Piton "attach {run_id}", Words " watches it"],

@@ -45,8 +45,20 @@ fn documents(context: &Context, state: &RunState) -> Vec<String> {
 /// Who writes the protocol files of a run for the driver of an epoch; nothing where there are none.
 pub(super) fn driving(context: &Context, state: &RunState, epoch: u64) -> Result<Option<Writer>> {
     let mut writer = writer(context, state);
+    if writer.is_some() {
+        keep_out(context, state);
+    }
     writer.as_mut().map_or(Ok(()), |writer| writer.take_over(epoch))?;
     Ok(writer)
+}
+
+/// Keeps the files of the run's protocol out of the user's commits.
+fn keep_out(context: &Context, state: &RunState) {
+    let kept = find(context.table, &state.protocol.id).map(|p| p.kept_out(&context.settings));
+    let root = root_of(context, state);
+    if let Err(why) = piton_workspace::checks::keep_out(&root, &kept.unwrap_or_default()) {
+        ui::say(format!("warning: git cannot be told to ignore the files of the run: {why}"));
+    }
 }
 
 fn writer(context: &Context, state: &RunState) -> Option<Writer> {

@@ -124,6 +124,25 @@ fn another_agent_command_does_not_make_finished_work_count_as_changed() {
     assert_eq!(scene.told("ran").len(), 1);
 }
 
+/// Lost: another wording of a task would undo the merge of its lane, and pay for it again.
+#[test]
+fn another_wording_never_reopens_a_merged_lane() {
+    let mut second = lane("SL-2");
+    second.index = &["Depends on: SL-1"];
+    let scene = Scene::of(&[lane("SL-1"), second]);
+    let out = scene.outside("ran").display().to_string();
+    scene.agent("SL-1", &format!("echo x >> {out}; echo x > SL-1-01.txt"));
+    scene.agent("SL-2", "exit 1");
+    scene.run(&[]).exits(1);
+    let text = scene.project.read(DOCUMENT);
+    let text = text.replace("### SL-1 -- Lane SL-1\n", "### SL-1 -- Lane SL-1\n\nMind the gap.\n");
+    scene.project.write(DOCUMENT, &text.replace("SL-1-01.txt | - |", "SL-1-01.txt, gap.txt | - |"));
+    scene.project.git(&["commit", "--quiet", "--all", "--message", "another wording"]);
+    scene.usual_agent("SL-2");
+    scene.resume(&["--accept-plan"]).exits(0);
+    assert_eq!(scene.told("ran").len(), 1);
+}
+
 /// Lost: a lane that did nothing, or too much, would look like any other.
 #[test]
 fn a_lane_that_changed_nothing_and_files_outside_a_scope_are_named() {

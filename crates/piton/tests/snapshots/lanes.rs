@@ -67,6 +67,18 @@ fn an_agent_that_is_missing() {
     screen.piton(RUN).is("lanes-missing-agent");
 }
 
+/// Lost: what keeps a plan from running would be unread.
+#[test]
+fn a_plan_is_checked() {
+    let mut screen = Screen::with_lanes(|| Scene::of(&[lane("SL-1")]));
+    screen.piton("check plans/phase-1.md");
+    screen.project.write(
+        "piton.toml",
+        "[defaults]\nagent = \"mine\"\n[agents.mine]\ncommand = [\"no-such-agent\", \"-p\"]\n",
+    );
+    screen.piton("check plans/phase-1.md").piton(RUN).is("check");
+}
+
 /// Lost: open gates of a document, and lanes without a repository, would be unread.
 #[test]
 fn gates_of_a_document() {

@@ -79,14 +79,20 @@ impl LaneFiles {
 
 /// Where the files of all runs are, and the document of this one.
 pub(super) fn own_paths(run: &Run<'_>) -> Vec<String> {
-    let settings = &run.settings.lanes;
+    let mut all = written(run.settings);
+    all.extend(document(run.state).filter(|path| !path.starts_with('/')).map(ToOwned::to_owned));
+    all
+}
+
+/// Where the files of all runs are, without documents: nobody writes them but Piton and its kin.
+pub(super) fn written(settings: &settings::Settings) -> Vec<String> {
+    let settings = &settings.lanes;
     let checkpoints = settings.checkpoints.as_str();
     // A folder of the protocol contains only such files, also those of a killed writer.
     let folder = checkpoints.rsplit_once('/').map(|(folder, _)| folder);
     let own = folder.filter(|f| f.rsplit('/').next() == Some("run-logs"));
     let mut all = vec![own.unwrap_or(checkpoints).to_owned()];
     all.extend([settings.run_logs.clone(), settings.run_reports.clone()]);
-    all.extend(document(run.state).filter(|path| !path.starts_with('/')).map(ToOwned::to_owned));
     all
 }
 
