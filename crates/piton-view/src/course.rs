@@ -72,7 +72,7 @@ impl Course {
             (self.limits, "usage limit", waited(self.limits_ms)),
             (self.outages, "network outage", waited(self.outages_ms)),
             (self.tests_failed, "failed test", " retried".to_owned()),
-            (self.conflicts, "conflict", " resolved by its lane".to_owned()),
+            (self.conflicts, "conflict", String::new()),
             (self.drivers_lost, "lost driver", " replaced".to_owned()),
             (self.terminals_closed, "closed terminal", String::new()),
             (self.gates_approved, "gate", " approved".to_owned()),

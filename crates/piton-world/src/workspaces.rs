@@ -332,6 +332,9 @@ impl Workspaces for GitWorkspaces {
 
     fn user_operation(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<Refusal>> {
         let _held = self.run_lock.hold()?;
+        if work.isolation.is_in_place() {
+            return Ok(checks::idle(&self.root).err());
+        }
         let linked = self.restore_link(lane, work).map(|()| self.refuses_change(work));
         refused_or(linked, Some)
     }

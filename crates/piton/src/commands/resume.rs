@@ -263,7 +263,9 @@ fn retries(
     args: &DriveArgs,
 ) -> Result<Vec<Event>> {
     let protocol = context.protocol(state, &state.protocol.id)?;
-    let all = protocol.retries_on_resume() || args.lane.is_some();
+    // What a person did in a worktree is looked at again, whoever keeps files of the run.
+    let apart = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
+    let all = apart || protocol.retries_on_resume() || args.lane.is_some();
     let changed = |path: &StepPath, begun_as: &Option<Sha>| {
         let Some(begun_as) = begun_as else { return false };
         plan.step(path).is_some_and(|s| !s.is_defined_by(begun_as))

@@ -104,10 +104,10 @@ impl Scene {
         scene
     }
 
-    /// A scene with `plan.toml`.
+    /// A scene with `plan.toml`, which asks for the files of the lanes protocol.
     pub fn planned(plan: &str) -> Self {
         let scene = Self::bare("");
-        scene.project.write("plan.toml", plan);
+        scene.project.write("plan.toml", &format!("protocol = \"lanes\"\n{plan}"));
         scene.project.commit();
         scene
     }

@@ -47,8 +47,7 @@ case $PITON_LANE in
     hours 0.3
     if [ "$(grep -c '^docs CUT OFF' "$out/account")" -lt 2 ]; then
       note CUT OFF
-      echo 'error connecting to api.github.com' >&2
-      echo 'check your internet connection or https://githubstatus.com' >&2
+      ends true api_error 'API Error: Connection error.'
       exit 1
     fi
     echo docs > docs.txt ;;

@@ -149,9 +149,13 @@ impl Night<'_> {
         }
         let approved = self.scratch.start(&["approve", "release"])?.wait()?;
         if approved.code() != 0 {
-            return Err(format!("the run is not complete: {}", approved.word()));
+            return Err(format!("the gate is not approved: {}", approved.word()));
         }
-        Ok(approved.said)
+        let ended = self.scratch.start(&["resume", RUN])?.wait()?;
+        if ended.code() != 0 {
+            return Err(format!("the run is not complete: {}", ended.word()));
+        }
+        Ok(ended.said)
     }
 
     /// Starts the run on a terminal.
