@@ -34,7 +34,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 17] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -51,6 +51,7 @@ pub(crate) const NAMES: [&str; 16] = [
     "agents",
     "reboot",
     "power",
+    "list-items",
 ];
 
 /// Rounds at the same time: as many as the smallest machine has cores, and enough to disturb each
@@ -184,6 +185,7 @@ const LOOPS: [Loop; NAMES.len()] = [
         needs: machine::can_lose_power,
         ..plain(15, (100, 3), "restarts", lanes::power)
     },
+    Loop { aims: lanes::BULLET_AIMS, ..plain(16, (100, 2), "kills", lanes::bullets) },
 ];
 
 /// A loop without aims: its place, full and sample number of rounds, what a kill is called.
