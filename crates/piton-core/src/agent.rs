@@ -83,6 +83,9 @@ pub struct Agent {
     /// What follows if its account is at a limit.
     #[serde(default)]
     pub on_limit: OnLimit,
+    /// A limit that ends within this time is waited for, and nobody takes its place.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub limit_wait: Millis,
     /// The agents that take its place then, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
@@ -102,6 +105,11 @@ fn silence() -> Millis {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_usual_silence(silence: &Millis) -> bool {
     *silence == SILENCE_DEFAULT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_no_time(time: &Millis) -> bool {
+    time.0 == 0
 }
 
 impl Agent {

@@ -122,6 +122,7 @@ error_codes! {
     "repository-note", "something about the repository", "The repository uses something that works with lanes, but that is good to know.", "Follow the note if it names something to do.";
     "resume-blocked", "something changed since the run stopped", "Before a run continues, its plan, spec, artifacts and processes are compared with what was recorded. A difference that matters stops the run.", "Each difference is listed with the option that accepts it. Use that option, or undo the change.";
     "revert-conflict", "a merge can't be reverted", "Later commits changed the same files.", "Revert it with git and resolve the conflict.";
+    "roadmap-stopped", "a roadmap stops before its next phase", "The next phase has no document yet, or nothing validates the phase before it, so that a person has to look first.", "Do what the hint says. `piton run ROADMAP` continues with the first phase that is not complete, and `--start-phase PHASE` with the one you name.";
     "run-driven", "another process drives the run", "At most one process advances a run.", "Watch it with `piton attach RUN`. If its driver hangs, use `--takeover`.";
     "run-exists", "the run id is already in use", "Another run of this project has that id, and ids are never used twice.", "Choose another id, leave out `--run-id`, or continue that run with `piton resume RUN`.";
     "run-id", "the name cannot be a run id", "Run ids become folder names.", "Use at most 64 letters, digits, dots, dashes and underscores.";

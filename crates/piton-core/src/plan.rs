@@ -162,6 +162,10 @@ pub struct Step {
     /// `same_failure` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<String>,
+    /// Agents that take the place of its own, in this order, while that is missing or at a limit; those
+    /// that the agent itself names if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
     /// How often a failed attempt is followed by another.
     pub retries: u32,
     /// Wait before the first retry; it doubles with each further one.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use piton_core::agent::{Agent, Level, OnLimit, Tokens, Verdict as Judgement};
 use piton_core::agent_state::AgentState;
 use piton_core::decide::agents::{
-    Follow, begins, choose, follows, gives_session_up, is_news, refuses_handoff,
+    Follow, begins, choose, follows, gives_session_up, is_news, refuses_handoff, substitutes,
 };
 use piton_core::event::{
     AgentBegun, AgentHandedOff, AgentLimited, AgentSaid, Beginning, BudgetWarned, Class, Event,
@@ -15,7 +15,7 @@ use piton_core::event::{
 };
 use piton_core::failure::Classified;
 use piton_core::plan::{Command, Step, Work};
-use piton_core::{Action, Limits, Plan, Timestamp, decide, replay};
+use piton_core::{Action, Limits, Millis, Plan, Timestamp, decide, replay};
 use piton_testkit::plans;
 use support::{Run, failed, interrupted, path};
 
@@ -38,7 +38,9 @@ fn plan() -> Plan {
 
 fn begun(run: &Run) -> AgentBegun {
     let agent = run.plan.agent("claude").into_owned();
-    begins((&run.plan, &run.state), (&path(STEP), &agent), "new", false, run.at)
+    let step = run.plan.step(&path(STEP)).expect("it is planned");
+    let of = (&path(STEP), &agent, substitutes(step, &agent));
+    begins((&run.plan, &run.state), of, "new", false, run.at)
 }
 
 /// Starts an attempt with its agent.
@@ -92,7 +94,8 @@ fn an_agent_that_was_cut_short_goes_on_and_others_begin() {
     // Files that are taken back are not those that the session knows.
     ends(&mut run, attempt, interrupted(), 0);
     let claude = run.plan.agent("claude").into_owned();
-    let reset = begins((&run.plan, &run.state), (&path(STEP), &claude), "new", true, run.at);
+    let reset =
+        begins((&run.plan, &run.state), (&path(STEP), &claude, &[][..]), "new", true, run.at);
     assert_eq!(reset.how, Beginning::Fresh);
     let attempt = start(&mut run);
     let (step, why) = (path(STEP), "full".to_owned());
@@ -129,12 +132,21 @@ fn another_agent_takes_over_until_the_limit_ends() {
     assert_eq!((other.agent.as_str(), other.how), ("codex", Beginning::Briefed));
     assert_eq!(other.session, None, "it names its session itself");
     let claude = run.plan.agent("claude").into_owned();
-    let chosen =
-        |at: i64, agent: &Agent| choose(&run.plan, &run.state, agent, Timestamp(at)).name.clone();
+    let step = run.plan.step(&path(STEP)).cloned().expect("it is planned");
+    let by = |step: &Step, at: i64, agent: &Agent| {
+        let others = substitutes(step, agent);
+        choose((&run.plan, &run.state), agent, others, Timestamp(at)).name.clone()
+    };
+    let chosen = |at: i64, agent: &Agent| by(&step, at, agent);
     assert_eq!(chosen(until.0 - 1, &claude), "codex");
     assert_eq!(chosen(until.0, &claude), "claude");
+    let waits = Agent { limit_wait: Millis(400), ..claude.clone() };
+    assert_eq!(chosen(until.0 - 401, &waits), "codex");
+    assert_eq!(chosen(until.0 - 400, &waits), "claude", "it is waited for");
     let parks = Agent { on_limit: OnLimit::Park, ..claude };
     assert_eq!(chosen(until.0 - 1, &parks), "claude");
+    let of_step = Step { fallback: vec!["gemini".to_owned(), "codex".to_owned()], ..step.clone() };
+    assert_eq!(by(&of_step, until.0 - 1, &parks), "gemini", "a step names its own");
 }
 
 /// Lost: a night is spent on retries of what no retry helps, or ends at what passes by itself.

@@ -330,6 +330,9 @@ impl<'a> Driver<'a> {
                 Ok(())
             }
             Happening::Ended(ended) => self.ended(&ended),
+            Happening::NotStarted { attempt, error, no_such_program: true } => {
+                self.not_found(&attempt, &error)
+            }
             Happening::NotStarted { attempt, error, .. } => self.not_started(&attempt, &error),
             Happening::Said { attempt, heard } => self.said(&attempt, &heard),
             Happening::Silent { attempt, silence } => self.silent(&attempt, silence),

@@ -45,6 +45,16 @@ pub trait Protocol: Sync + Debug {
         None
     }
 
+    /// The plans that a file or folder lists, to be run one after the other; nothing if it lists none.
+    fn chain(&self, _source: &Source<'_>) -> Vec<Link> {
+        Vec::new()
+    }
+
+    /// The plan of a task that blocks a phase, if the run has that task.
+    fn fix(&self, _state: &RunState, _task: &str) -> Option<Fix> {
+        None
+    }
+
     /// Reads a plan, or says why it cannot be used.
     fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable>;
 
@@ -296,6 +306,24 @@ impl Reading {
         let (needs, questions, notes) = (Vec::new(), Vec::new(), Vec::new());
         Self { plan, warnings, name, open_gates, needs, questions, notes }
     }
+}
+
+/// A phase of a roadmap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its id, as its document or the roadmap says it.
+    pub phase: String,
+    /// Its document, by its path from the project's root; `None` if there is none yet.
+    pub document: Option<String>,
+}
+
+/// The plan of a task that blocks a phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// The name of its file.
+    pub name: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// Work of another plan that a lane depends on.

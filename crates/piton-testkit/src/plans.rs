@@ -16,6 +16,7 @@ use crate::script::{Behaviour, Script};
 pub fn step(id: &str) -> Step {
     Step {
         escalation: None,
+        fallback: Vec::new(),
         writes: None,
         scope: None,
         id: id.to_owned(),

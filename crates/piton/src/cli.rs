@@ -239,6 +239,9 @@ pub struct RunArgs {
     /// Name this document of the next phase in the last line, if the phase is complete.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
+    /// Begin a roadmap with this phase: those before it are done.
+    #[arg(long, value_name = "PHASE", requires = "plan")]
+    pub start_phase: Option<String>,
     /// The id of the new run, or of the run to resume or roll back.
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,

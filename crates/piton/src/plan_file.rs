@@ -16,7 +16,7 @@ use piton_formats::diagnostic::code::BAD_SYNTAX;
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, sink};
 use piton_protocols::Protocol;
-use piton_protocols::protocol::{Existing, Need, Reading, Source, Unreadable};
+use piton_protocols::protocol::{Existing, Link, Need, Reading, Source, Unreadable};
 use piton_protocols::table::{UnknownProtocol, claimed, followed};
 
 use crate::cli;
@@ -259,6 +259,27 @@ pub fn reading(
     with_source(context, (file, text), how.tasks, |source| {
         let reader = how.reader.or_else(|| claimed(context.table, source)).ok_or(None)?;
         Ok((reader, reader.read(source).map_err(Some)?))
+    })
+}
+
+/// The phases that a file or folder lists, where it is not a plan itself.
+pub fn chain(context: &Context, path: &Path) -> Vec<Link> {
+    let (full, file) = (context.cwd.join(path), path.display().to_string());
+    // Nothing else is looked at to find that out: a pipe gives its text once.
+    let text = if full.is_dir() {
+        None
+    } else if full.is_file() && full.extension() == Some("md".as_ref()) {
+        let Ok(text) = read::text(&full, PLAN_BYTES_MAX) else { return Vec::new() };
+        Some(text)
+    } else {
+        return Vec::new();
+    };
+    with_source(context, (&file, text.as_deref()), None, |source| {
+        if source.text.is_none() && claimed(context.table, source).is_some() {
+            return Vec::new();
+        }
+        let mut chains = context.table.iter().map(|protocol| protocol.chain(source));
+        chains.find(|links| !links.is_empty()).unwrap_or_default()
     })
 }
 

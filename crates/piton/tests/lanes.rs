@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "lanes/agents.rs"]
+mod agents;
 #[path = "lanes/by_hand.rs"]
 mod by_hand;
 #[path = "lanes/conflicts.rs"]
@@ -32,6 +34,8 @@ mod pull_requests;
 mod queue;
 #[path = "lanes/restarts.rs"]
 mod restarts;
+#[path = "lanes/roadmaps.rs"]
+mod roadmaps;
 #[path = "lanes/scene.rs"]
 mod scene;
 #[path = "lanes/tasks.rs"]

@@ -36,7 +36,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 19] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -55,6 +55,7 @@ pub(crate) const NAMES: [&str; 18] = [
     "reboot",
     "power",
     "night",
+    "list-items",
 ];
 
 /// Rounds at the same time: as many as the smallest machine has cores, and enough to disturb each
@@ -189,7 +190,8 @@ const LOOPS: [Loop; NAMES.len()] = [
         needs: machine::can_lose_power,
         ..plain(16, (100, 3), "restarts", lanes::power)
     },
-    Loop { needs: night::has_terminals, ..plain(16, (1, 1), "blows", night::night) },
+    Loop { needs: night::has_terminals, ..plain(17, (1, 1), "blows", night::night) },
+    Loop { aims: lanes::BULLET_AIMS, ..plain(18, (100, 2), "kills", lanes::bullets) },
 ];
 
 /// A loop without aims: its place, full and sample number of rounds, what a kill is called.

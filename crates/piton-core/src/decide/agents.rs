@@ -1,12 +1,14 @@
 //! Decisions about agents: how an attempt begins, what its end means, what tokens and money are left.
 
+use std::borrow::Cow;
+
 use crate::agent::{Agent, Level, OnLimit, Verdict};
 use crate::agent_state::{AgentState, Day, Spent};
 use crate::budget::Spend;
 use crate::event::{AgentBegun, AgentSaid, Beginning, BudgetExhausted, BudgetWarned, Class};
 use crate::failure::Classified;
 use crate::id::StepPath;
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
 use crate::state::{Progress, RunState, StepState};
 use crate::time::Timestamp;
 
@@ -15,16 +17,17 @@ use super::Action;
 /// So much of a budget, in hundredths, is most of it: early enough to raise it before anything stops.
 const WARNED_AT: u64 = 80;
 
-/// How the agent of the next attempt begins, and which one it is. `session` is the id for a new
-/// session; `is_reset` says that the files are taken back first, so that no session knows them.
+/// How the agent of the next attempt begins, and which one it is, where `others` may take its place.
+/// `session` is the id for a new session; `is_reset` says that the files are taken back first, so that no
+/// session knows them.
 pub fn begins(
     (plan, state): (&Plan, &RunState),
-    (path, agent): (&StepPath, &Agent),
+    (path, agent, others): (&StepPath, &Agent, &[String]),
     session: &str,
     is_reset: bool,
     now: Timestamp,
 ) -> AgentBegun {
-    let chosen = choose(plan, state, agent, now);
+    let chosen = choose((plan, state), agent, others, now);
     let takes_id = ["claude", "gemini"].contains(&chosen.program.as_str());
     let begun = |session, how, why: String| AgentBegun {
         agent: chosen.name.clone(),
@@ -42,7 +45,7 @@ pub fn begins(
         return fresh(Beginning::Briefed, last.handed_off.clone());
     }
     if last.name != chosen.name {
-        return fresh(Beginning::Briefed, format!("{} is at a limit", last.name));
+        return fresh(Beginning::Briefed, format!("{} is at a limit or missing", last.name));
     }
     // Some programs keep no session in which nothing was answered.
     let is_empty = last.requests == 0 && last.how == Beginning::Fresh && !step.interrupted;
@@ -66,19 +69,32 @@ fn is_cut_short(step: &StepState) -> bool {
     step.interrupted || waits
 }
 
-/// The agent that gets a prompt now: the first that is not at a limit, where others may take its place.
-pub fn choose<'p>(
-    plan: &'p Plan,
-    state: &RunState,
-    agent: &'p Agent,
-    now: Timestamp,
-) -> std::borrow::Cow<'p, Agent> {
-    let is_free = |name: &str| state.limited.get(name).is_none_or(|until| *until <= now);
-    if agent.on_limit != OnLimit::Fallback || is_free(&agent.name) {
-        return std::borrow::Cow::Borrowed(agent);
+/// The agents that may take the place of a step's own: those of the step, else those that the agent
+/// names.
+pub fn substitutes<'p>(step: &'p Step, agent: &'p Agent) -> &'p [String] {
+    if step.fallback.is_empty() && agent.on_limit == OnLimit::Fallback {
+        return &agent.fallback;
     }
-    let other = agent.fallback.iter().find(|name| is_free(name));
-    other.map_or(std::borrow::Cow::Borrowed(agent), |name| plan.agent(name))
+    &step.fallback
+}
+
+/// The agent that gets a prompt now: the first that is not at a limit, or only for so short a time that
+/// it is waited for.
+pub fn choose<'p>(
+    (plan, state): (&'p Plan, &RunState),
+    agent: &'p Agent,
+    others: &[String],
+    now: Timestamp,
+) -> Cow<'p, Agent> {
+    let is_free = |agent: &Agent| {
+        let until = state.limited.get(&agent.name);
+        until.is_none_or(|until| *until <= now.after(agent.limit_wait))
+    };
+    if is_free(agent) {
+        return Cow::Borrowed(agent);
+    }
+    let mut others = others.iter().map(|name| plan.agent(name));
+    others.find(|other| is_free(other)).unwrap_or(Cow::Borrowed(agent))
 }
 
 /// Whether what an agent said is worth an event: it named its session, used more, or began something.

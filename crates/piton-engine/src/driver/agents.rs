@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use piton_core::agent::{self, Agent, Heard, Level};
+use piton_core::agent::{self, Agent, Heard, Level, OnLimit};
 use piton_core::agent_state::Day;
 use piton_core::decide::agents::{self, Follow};
 use piton_core::event::{
@@ -15,7 +15,7 @@ use piton_core::event::{
 use piton_core::failure::Classified;
 use piton_core::lane::OnRetry;
 use piton_core::plan::Step;
-use piton_core::{Millis, budget, refusal::Refusal};
+use piton_core::{Millis, Timestamp, budget, refusal::Refusal};
 
 use super::Driver;
 use super::exits::was_killed;
@@ -26,20 +26,28 @@ use crate::world::{Attempt, Cause, Ended, Judged, Notice};
 const BY: &str = "piton";
 /// How often the spending of other runs is looked at: a request of an agent takes about as long.
 const DAY_EVERY: Millis = Millis::from_secs(15);
+/// How long an agent whose program is missing is not asked again: long enough that not every step begins
+/// with it, short enough that a night notices when somebody installs it.
+const MISSING_FOR: Millis = Millis(60 * 60 * 1000);
 /// What an agent did not do that is taken for dead.
 const SILENT: &str = "(no output, no processor time, no file changed); see `silence`";
 /// The limit of hand-offs, as failures name it.
 const HANDOFFS: &str = "handoffs";
 
 impl Driver<'_> {
-    /// How the agent of an attempt begins; nothing if its step has none that Piton knows.
+    /// How the agent of an attempt begins; nothing if its step has none that Piton knows, and no others
+    /// that may take its place.
     pub(super) fn begins(&self, attempt: &Attempt) -> Option<AgentBegun> {
         let step = self.planned(&attempt.step)?;
-        let agent = self.plan.agent_of(step).filter(|agent| agent.is_known())?;
+        let agent = self.plan.agent_of(step)?;
+        let others = agents::substitutes(step, &agent);
+        if !agent.is_known() && others.is_empty() {
+            return None;
+        }
         let lane = self.plan.lane(&attempt.step.lane())?;
         let is_reset = lane.rules.on_retry == OnRetry::Reset && !lane.rules.isolation.is_in_place();
         let session = agent::session_id(&self.state.mark, &attempt.to_string());
-        let of = (&attempt.step, &*agent);
+        let of = (&attempt.step, &*agent, others);
         Some(agents::begins((&self.plan, &self.state), of, &session, is_reset, self.clock.at))
     }
 
@@ -270,29 +278,56 @@ impl Driver<'_> {
         let lines: Vec<String> = error.lines().skip(1).map(|line| self.redact(line)).collect();
         let first = error.lines().next().unwrap_or("it failed without a word");
         let error = format!("{}: {first}", agent.name);
-        let mut outcome = self.failed_as(step, ended, classified, (&error, lines));
-        let Outcome::Failed { next, .. } = &mut outcome else { return Ok(outcome) };
-        if is_final {
+        let mut outcome = self.failed_as(step, ended, classified, (&error, lines))?;
+        if let (Outcome::Failed { next, .. }, true) = (&mut outcome, is_final) {
             *next = Next::Fail;
         }
+        Ok(outcome)
+    }
+
+    /// What follows a failure of an agent that is at a limit: another one goes on at once, if it may.
+    pub(super) fn or_another_agent(
+        &mut self,
+        step: &Step,
+        attempt: &Attempt,
+        classified: Classified,
+        next: Next,
+    ) -> Result<Next> {
         if classified.class != Class::RateLimit {
-            return Ok(outcome);
+            return Ok(next);
         }
-        let until = match *next {
+        let until = match next {
             Next::Wait { until } => until,
             _ => classified.reset.unwrap_or(self.clock.at),
         };
-        let (path, attempt) = (ended.attempt.step.clone(), ended.attempt.number);
-        let limited = AgentLimited { step: path, attempt, agent: agent.name.clone(), until };
-        self.record(Event::AgentLimited(limited))?;
-        let own = self.plan.agent_of(step);
-        let other = own
-            .filter(|_| !is_final)
-            .map(|own| agents::choose(&self.plan, &self.state, &own, self.clock.at).name.clone());
-        if other.is_some_and(|other| other != agent.name) {
-            *next = Next::Wait { until: self.clock.at };
+        let goes_on = self.unavailable(step, attempt, until)?;
+        Ok(if goes_on { Next::Wait { until: self.clock.at } } else { next })
+    }
+
+    /// What follows if the program of an agent is not there: another one goes on at once, if it may.
+    pub(super) fn agent_missing(&mut self, attempt: &Attempt) -> Result<Next> {
+        let Some(step) = self.planned(&attempt.step).cloned() else { return Ok(Next::Fail) };
+        let until = self.clock.at.after(MISSING_FOR);
+        let goes_on = self.unavailable(&step, attempt, until)?;
+        Ok(if goes_on { Next::Wait { until: self.clock.at } } else { Next::Fail })
+    }
+
+    /// Records until when the agent of an attempt is not to be asked; whether another one goes on.
+    fn unavailable(&mut self, step: &Step, attempt: &Attempt, until: Timestamp) -> Result<bool> {
+        let (Some(own), Some(agent)) = (self.plan.agent_of(step), self.agent_at(attempt)) else {
+            return Ok(false);
+        };
+        let own = own.into_owned();
+        let others = agents::substitutes(step, &own);
+        if !agent.is_known() && others.is_empty() {
+            return Ok(false);
         }
-        Ok(outcome)
+        let (path, number) = (attempt.step.clone(), attempt.number);
+        let limited =
+            AgentLimited { step: path, attempt: number, agent: agent.name.clone(), until };
+        self.record(Event::AgentLimited(limited))?;
+        let other = agents::choose((&self.plan, &self.state), &own, others, self.clock.at);
+        Ok(agent.on_limit != OnLimit::Stop && other.name != agent.name)
     }
 
     /// What an attempt used: what it wrote itself, or what its agent said.

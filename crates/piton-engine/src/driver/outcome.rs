@@ -92,7 +92,7 @@ impl Driver<'_> {
                         self.succeeded(&step, ended)?
                     }
                     Err(Unsealed::Unfit(error)) => {
-                        self.failed(&step, ended, Class::Artifact, &error)
+                        self.failed(&step, ended, Class::Artifact, &error)?
                     }
                     Err(Unsealed::Unread(why)) if self.goes_on() => {
                         return self.leave_unrecorded(&ended.attempt, &why);
@@ -107,12 +107,12 @@ impl Driver<'_> {
                 why: "a signal asked it to end, as it did its driver".to_owned(),
             },
             (_, Cause::Exited) if asks_for_replan(&step, ended) => {
-                self.failed(&step, ended, Class::Replan, "it asks for a replan")
+                self.failed(&step, ended, Class::Replan, "it asks for a replan")?
             }
             (_, Cause::Exited) => {
                 let in_test = ended.part > 0 || matches!(step.work, Work::Tests(_));
                 let what = if in_test { "the test failed: " } else { "" };
-                self.failed(&step, ended, Class::Command, &format!("{what}{}", how(ended)))
+                self.failed(&step, ended, Class::Command, &format!("{what}{}", how(ended)))?
             }
             (_, Cause::Timeout) => {
                 // A step without a timeout of its own has that of the plan's budget.
@@ -122,15 +122,15 @@ impl Driver<'_> {
                     "its timeout"
                 };
                 let error = format!("it took longer than {limit} of {}", step.timeout);
-                self.failed(&step, ended, Class::Timeout, &error)
+                self.failed(&step, ended, Class::Timeout, &error)?
             }
             (_, Cause::IdleTimeout) => {
                 let limit = step.idle_timeout.unwrap_or(Millis(0));
-                self.failed(&step, ended, Class::Timeout, &format!("it was silent for {limit}"))
+                self.failed(&step, ended, Class::Timeout, &format!("it was silent for {limit}"))?
             }
             (_, Cause::NotStarted) => {
                 let error = ended.error.clone().unwrap_or_else(|| "it could not be started".into());
-                self.failed(&step, ended, Class::Input, &error)
+                self.failed(&step, ended, Class::Input, &error)?
             }
             (_, Cause::Ended) => {
                 Outcome::Interrupted { why: self.stop.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
@@ -156,14 +156,13 @@ impl Driver<'_> {
     /// The outcome of an attempt that made what it should: none of what it may not change is changed.
     fn succeeded(&mut self, step: &Step, ended: &Ended) -> Result<Outcome> {
         if let Some(why) = self.world.rejects(&self.plan, &self.state, &ended.attempt) {
-            return Ok(self.failed(step, ended, Class::Artifact, &why));
+            return self.failed(step, ended, Class::Artifact, &why);
         }
         let changed = self.changed_beyond(step.writes.as_ref(), step, &ended.attempt)?;
         let named = first_few(changed.into_iter(), CHANGED_NAMED_MAX);
-        Ok(named.map_or(Outcome::Succeeded, |names| {
-            let error = format!("it may not change these files, and did: {names}");
-            self.failed(step, ended, Class::Scope, &error)
-        }))
+        let Some(names) = named else { return Ok(Outcome::Succeeded) };
+        let error = format!("it may not change these files, and did: {names}");
+        self.failed(step, ended, Class::Scope, &error)
     }
 
     /// Why nothing that an attempt said is copied: this driver does not know a secret that it can have
@@ -197,6 +196,19 @@ impl Driver<'_> {
         if !self.is_running(attempt) {
             return Ok(());
         }
+        self.finish_unstarted(attempt, error, Next::Fail)
+    }
+
+    /// Records that the program of an attempt does not exist; if it is an agent's, another may go on.
+    pub(super) fn not_found(&mut self, attempt: &Attempt, error: &str) -> Result<()> {
+        if is_replan(attempt) || !self.is_running(attempt) {
+            return self.not_started(attempt, error);
+        }
+        let next = self.agent_missing(attempt)?;
+        self.finish_unstarted(attempt, error, next)
+    }
+
+    fn finish_unstarted(&mut self, attempt: &Attempt, error: &str, next: Next) -> Result<()> {
         let error = self.redact(error);
         let outcome = Outcome::Failed {
             class: Class::Input,
@@ -204,7 +216,7 @@ impl Driver<'_> {
             lines: Vec::new(),
             budget: None,
             signature: String::new(),
-            next: Next::Fail,
+            next,
         };
         self.finish(attempt, outcome, Remainder::default())
     }
@@ -243,7 +255,7 @@ impl Driver<'_> {
         Outcome::Interrupted { why }
     }
 
-    fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
+    fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Result<Outcome> {
         let lines = self.world.tail(ended, LINES_READ, &self.options.redactor);
         let mut classified = match class {
             Class::Command => failure::classify(
@@ -270,7 +282,7 @@ impl Driver<'_> {
         ended: &Ended,
         classified: Classified,
         (error, lines): (&str, Vec<String>),
-    ) -> Outcome {
+    ) -> Result<Outcome> {
         let step = Step { retries: self.retries_left(&ended.attempt, step), ..step.clone() };
         let next = self.state.step(&ended.attempt.step).map_or(Next::Fail, |state| {
             if step.role == Role::Tests && matches!(classified.class, Class::Test | Class::Timeout)
@@ -303,7 +315,8 @@ impl Driver<'_> {
             Some(next) => next,
             None => self.escalated(&step, &ended.attempt, &signature, next).unwrap_or(next),
         };
-        Outcome::Failed { class, error, lines, budget, signature, next }
+        let next = self.or_another_agent(&step, &ended.attempt, classified, next)?;
+        Ok(Outcome::Failed { class, error, lines, budget, signature, next })
     }
 
     /// Asks a person instead of trying again, if a step keeps failing alike.

@@ -69,6 +69,11 @@ pub static AGENT: Section = Section::new(
             "longest time without output, processor time or changed files; `0s` for ever (20m)",
         ),
         key("on_limit", Kind::Choice(ON_LIMIT), "what happens at a limit of its account (park)"),
+        key(
+            "limit_wait",
+            Kind::Duration,
+            "a limit that ends within this time is waited for, and no other agent goes on (0s)",
+        ),
         key("fallback", Kind::Words, "agents that go on then, with `on_limit = \"fallback\"`"),
     ]],
 );

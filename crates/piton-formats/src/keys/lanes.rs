@@ -75,7 +75,7 @@ pub static PULL_REQUEST: Section = Section::new(
 pub static LANE_AGENTS: Section = Section::new(
     "[lanes.agents]",
     "Agents by type of task of a phase document. The first of a list that is defined in `[agents]` does \
-     the task.",
+     the task; the next ones go on, in order, while it is missing or at a limit.",
     &[&[
         key("test", Kind::Words, "agents for tasks of type `test`"),
         key("impl", Kind::Words, "agents for tasks of type `impl`"),

@@ -267,6 +267,7 @@ impl Builder<'_, '_> {
             writes: writes.map(|globs| globs.into_iter().map(|glob| glob.value).collect()),
             scope: scope.map(|globs| globs.into_iter().map(|glob| glob.value).collect()),
             escalation: node.text("escalation", self.sink).map(|gate| gate.value),
+            fallback: Vec::new(),
             ..self.bare_step(id.value.clone(), work, defaults)
         };
         lane.lane.steps.push(step);
@@ -356,6 +357,7 @@ pub fn bare_step(id: String, work: Work, defaults: &Defaults, step_time: Millis)
         writes: None,
         scope: None,
         escalation: None,
+        fallback: Vec::new(),
         retries: defaults.retries.unwrap_or(0),
         backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
         timeout: defaults.timeout.unwrap_or(step_time),

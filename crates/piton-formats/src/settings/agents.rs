@@ -131,6 +131,7 @@ fn read_rules(node: &Node<'_, '_>, usual: agent::Agent, sink: &mut Sink<'_>) -> 
             Some("stop") => OnLimit::Stop,
             _ => OnLimit::Park,
         },
+        limit_wait: node.duration("limit_wait", sink).unwrap_or(usual.limit_wait),
         fallback: words("fallback", sink),
         ..usual
     }
@@ -177,16 +178,21 @@ pub fn used(
 ) -> BTreeMap<String, agent::Agent> {
     let of_replan = plan.replan.iter().filter_map(|rules| rules.by.as_deref());
     let steps = plan.steps().map(|(_, step)| step).chain(of_replan);
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut fallbacks): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for step in steps {
         if let Work::Prompt { agent, .. } = &step.work
             && !names.contains(agent)
         {
             names.push(agent.clone());
         }
+        for other in &step.fallback {
+            if !fallbacks.contains(other) {
+                fallbacks.push(other.clone());
+            }
+        }
     }
+    names.extend(fallbacks.iter().cloned());
     let mut used = BTreeMap::new();
-    let mut fallbacks = Vec::new();
     while let Some(name) = names.pop() {
         let Some(Agent { mut rules, command }) = named(agents, &name) else { continue };
         // The command of a prompt's own agent is that of its step.

@@ -88,6 +88,7 @@ pub fn all() -> BTreeMap<String, Agent> {
         handoffs: 4,
         silence: Millis(60_000),
         on_limit,
+        limit_wait: Millis(60_000),
         fallback: texts(&["codex"]),
         prices: Some(Prices { input: 1, cached: 2, output: 3 }),
     };

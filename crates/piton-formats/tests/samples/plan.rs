@@ -21,6 +21,7 @@ fn planned(id: &str, role: Role, work: Work) -> Step {
         writes: Some(texts(&["docs/**"])),
         scope: Some(texts(&["src/**"])),
         escalation: Some(text("Convergence escalation")),
+        fallback: vec![text("other")],
         retries: 3,
         backoff: Millis(100),
         timeout: Millis(60_000),

@@ -39,6 +39,7 @@ mod import;
 mod inspect;
 pub mod phase;
 mod read;
+mod roadmap;
 pub mod run_log;
 mod start;
 
@@ -51,7 +52,8 @@ use piton_formats::template::Given;
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
 use crate::protocol::{
-    Blocker, Imported, Names, Protocol, Reader, Reading, Source, Start, Starting, Unreadable,
+    Blocker, Fix, Imported, Link, Names, Protocol, Reader, Reading, Source, Start, Starting,
+    Unreadable,
 };
 
 /// The protocol's id, and that of its reader of phase documents.
@@ -69,12 +71,20 @@ impl Protocol for Lanes {
     }
 
     fn plans(&self) -> &'static str {
-        "a phase document, which has a `## Lane Index & Dependencies`"
+        "a phase document, which has a `## Lane Index & Dependencies`, or a roadmap or folder of them"
     }
 
     fn claim(&self, source: &Source<'_>) -> Claim {
         let is_phase = || source.text.is_some_and(phase::is_phase);
         if !source.has_extension("toml") && is_phase() { Claim::Content } else { Claim::No }
+    }
+
+    fn chain(&self, source: &Source<'_>) -> Vec<Link> {
+        roadmap::links(source)
+    }
+
+    fn fix(&self, state: &RunState, task: &str) -> Option<Fix> {
+        fix::plan(state, task)
     }
 
     fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable> {

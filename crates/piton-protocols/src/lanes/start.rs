@@ -3,8 +3,10 @@
 //!
 //! A document with another phase in its first heading is another plan, even at the same path.
 
+use piton_core::state::PhaseState;
 use piton_core::{Plan, RunState};
 
+use super::fix::is_fix;
 use super::phase::plan_id;
 use crate::protocol::Start;
 
@@ -27,7 +29,9 @@ pub fn has_phase(run: &RunState, name: &str) -> bool {
         let rest = name.strip_prefix(short(id).as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
     };
-    run.phases.iter().any(|phase| named(&phase.id))
+    // A fix of a phase is not the phase.
+    let is_whole = |phase: &&PhaseState| phase.lanes.iter().any(|lane| !is_fix(&lane.id));
+    run.phases.iter().filter(is_whole).any(|phase| named(&phase.id))
 }
 
 /// The name of a phase in one spelling: `Phase 1` and `P1` are the same.

@@ -4,9 +4,11 @@ mod aside;
 pub mod create;
 mod existing;
 mod features;
+mod fix;
 mod next_phase;
 mod offer;
 mod phases;
+mod roadmap;
 
 use std::path::PathBuf;
 
@@ -30,12 +32,21 @@ use crate::context::{Context, now};
 use crate::drive;
 use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
-use crate::plan_file::{How, PlanFile};
+use crate::plan_file::{self, How, PlanFile};
 use crate::ui;
 use piton_world::{RealWorld, read};
 
 /// Runs a plan, and says whether the next phase may follow.
 pub fn run(context: &Context, args: RunArgs) -> Result<()> {
+    let links = args.plan.as_deref().map(|plan| plan_file::chain(context, plan));
+    if let (Some(links), Some(plan)) = (links.filter(|links| !links.is_empty()), &args.plan) {
+        return roadmap::run(context, plan, &links, &args);
+    }
+    if let Some(phase) = &args.start_phase {
+        let message = format!("`--start-phase {phase}` is for a roadmap, which lists phases");
+        return Err(CommandError::usage("usage", message)
+            .hint("name a roadmap or a folder of phase documents"));
+    }
     let chained = args.next_phase.clone().zip(args.plan.clone()).filter(|_| !args.drive.dry_run);
     let ended = run_plan(context, args);
     if let Some((next, plan)) = chained {
@@ -72,6 +83,9 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     // What a document leaves open was asked when the run began, and is not asked only to look.
     let asks = !args.resume && !args.rollback && !args.drive.dry_run;
     let plan = PlanFile::read(context, path, How { tasks, asks, reader: None })?;
+    if let Some(fix) = fix::wanted(context, &plan, &args)? {
+        return fix::run(context, fix, &args);
+    }
     let looks = args.drive.dry_run && !args.fresh;
     let known = if looks { existing::events(context, &plan) } else { Vec::new() };
     drive::check_selection(&plan.live, &args.drive)?;

@@ -225,3 +225,37 @@ fn the_run_log_has_the_events_of_the_protocol() {
         assert!(log.contains(&format!("\"event\":\"{event}\"")), "{event}: {log}");
     }
 }
+
+/// Lost: a lane with tasks would be forgotten, or its document refused, for want of a line.
+#[test]
+fn a_lane_that_the_index_lacks_is_run_if_it_has_tasks() {
+    let docs = "\
+### SL-docs -- Documentation
+
+- **Depends on**: SL-1
+
+| Task ID | Type | Depends on | Files | Action |
+|---|---|---|---|---|
+| SL-docs.1 | docs | - | `SL-docs.1.txt` | Say it. |
+
+### SL-0 -- Before all this
+
+Done by hand before the phase begins.
+";
+    let scene = Scene::with(&document("", &[lane("SL-1")], docs), "");
+    let said = scene.run(&[]).exits(0);
+    let said =
+        said.says("the lane `SL-docs` has tasks, so it is run though the lane index lacks it");
+    said.says("the lane `SL-0` is not in the lane index, so it is ignored");
+    let subjects = scene.subjects("main");
+    assert_eq!(subjects[0], "feat(P1-SL-docs): Documentation", "it comes after SL-1: {subjects:?}");
+    assert!(scene.project.has("SL-docs.1.txt"));
+}
+
+/// Lost: a script for bash would fail with another shell.
+#[test]
+fn a_script_for_bash_is_run_by_bash() {
+    let more = "## Verification\n\n```bash\nset -euo pipefail\n[[ -e SL-1-01.txt ]]\n```\n";
+    let scene = Scene::with(&document("", &[lane("SL-1")], more), "");
+    scene.run(&[]).exits(0);
+}

@@ -365,3 +365,24 @@ fn a_run_goes_on_with_the_value_it_began_with() {
     let off = scene.run(&["--dry-run", "--fresh", "--task-worktrees", "off"]).exits(0).stdout;
     assert!(!off.contains("SL-1.T"), "{off}");
 }
+
+/// Lost: whoever reads only the checkpoints would take a lane for started that has no place to work in.
+#[test]
+fn a_lane_has_started_when_the_worktrees_of_its_tasks_exist() {
+    let scene = scene(APART);
+    arm(&scene, "SL-1/tasks/T", false);
+    let first = scene.project.finish(scene.command(PITON).args([
+        "run",
+        DOCUMENT,
+        "--task-worktrees",
+        "auto",
+    ]));
+    assert_eq!(first.code, 137, "{}\n{}", calls(&scene), first.stderr);
+    assert!(scene.workspace("SL-1").join(".git").exists());
+    assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "ready");
+    assert_eq!(scene.stage_status("SL-1", "after_lane_start"), "");
+    scene.resume(&[]).exits(0);
+    let at = |stage: &str| scene.record("SL-1", stage)["timestamp"].as_str().unwrap().to_owned();
+    assert!(at("before_lane_start") <= at("after_lane_start"));
+    assert!(at("after_lane_start") <= at("after_lane_tests"));
+}

@@ -161,3 +161,28 @@ fn a_lane_that_changed_nothing_and_files_outside_a_scope_are_named() {
     let records: Vec<Value> = scene.records();
     assert!(!records.is_empty());
 }
+
+/// Lost: a command out of the checkpoints would do something else than it says, or nothing.
+#[test]
+fn the_hints_of_archived_runs_and_blocked_lanes_are_true() {
+    let gates = "## Interface Freeze Gates\n\n- [ ] IF-0-P1-A: it\n";
+    let mut second = lane("SL-2");
+    second.index = &["Depends on: IF-0-P1-A"];
+    let scene = Scene::with(&document(gates, &[lane("SL-1"), second], ""), "");
+    scene.agent("SL-1", "exit 1");
+    scene.run(&["--run-id", "old"]).exits(1);
+    scene.run(&["--fresh", "--run-id", "new"]).exits(1);
+    scene.usual_agent("SL-1");
+    let hint = |run: &str, lane: &str| {
+        let all = scene.records();
+        let found = all.iter().rfind(|r| r["run_id"] == run && r["lane"] == lane).cloned();
+        found.unwrap()["resume_hint"].as_str().unwrap().to_owned()
+    };
+    scene.paste(&hint("old", "SL-1")).exits(0);
+    assert!(scene.project.has("SL-1-01.txt"));
+    scene.paste(&hint("old", "SL-2")).exits(4).says("open gates: IF-0-P1-A");
+    let ticked = scene.project.read(DOCUMENT).replace("- [ ] IF-0", "- [x] IF-0");
+    scene.project.write(DOCUMENT, &ticked);
+    scene.paste(&hint("old", "SL-2")).exits(0);
+    assert!(scene.project.has("SL-2-01.txt"));
+}

@@ -71,3 +71,24 @@ fn all_commands_run_again_on_files_that_were_mended_without_a_commit() {
     assert_eq!(scene.told("ran").len(), 2, "{}", said.stderr);
     said.says("fixed.txt").says("commit");
 }
+
+/// Lost: the task that a phase is blocked by would have a name and nobody to do it.
+#[test]
+fn the_task_that_fixes_a_phase_can_be_run_as_a_lane() {
+    let scene = validated("echo 'TOPAZ is missing'; test -e fixed.txt");
+    scene.run(&[]).exits(1).says("FIX-P1-001");
+    let out = scene.outside("prompt").display().to_string();
+    scene.run(&["--lane", "FIX-P1-002"]).exits(2).says("the plan has no lane `FIX-P1-002`");
+    scene.agent("FIX-P1-001", &format!("cat > {out}; exit 1"));
+    scene.run(&["--lane", "FIX-P1-001"]).exits(1);
+    let prompt = scene.told("prompt").join("\n");
+    for words in ["test -e fixed.txt", "exit code 1", "TOPAZ is missing", super::scene::DOCUMENT] {
+        assert!(prompt.contains(words), "{words}\n---\n{prompt}");
+    }
+    scene.agent("FIX-P1-001", "echo x > fixed.txt");
+    scene.run(&["--lane", "FIX-P1-001"]).exits(0);
+    assert!(scene.subjects("main")[0].starts_with("feat(P1-FIX-P1-001): "));
+    let runs = scene.project.piton(&["runs"]).exits(0).stdout;
+    assert_eq!(runs.matches("complete").count(), 2, "{runs}");
+    scene.nothing_left();
+}

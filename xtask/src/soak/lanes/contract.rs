@@ -1,7 +1,8 @@
 //! What somebody sees who reads only `checkpoints.json`, after every kill: no worktree without its
-//! `before_lane_start`, no merged lane without its `pre_pr`, no tests without how they ended.
+//! `before_lane_start`, no merged lane without its `pre_pr`, no tests without a run of them.
 //!
-//! It does not ask Piton, and looks at nothing but that file, the folder of worktrees and git.
+//! It does not ask Piton, and looks at nothing but that file, the folder of worktrees, git and what the
+//! tests themselves wrote down.
 
 use std::fs;
 
@@ -11,6 +12,8 @@ use super::super::Broken;
 use super::super::scratch::Scratch;
 use super::project::CHECKPOINTS;
 
+/// Where the tests write down their lane and how they ended, outside of the repository.
+pub(super) const TESTED: &str = "tested";
 /// The phase of the project.
 const PHASE: &str = "P";
 
@@ -31,12 +34,20 @@ pub(super) fn holds(scratch: &Scratch) -> Result<(), Broken> {
             return Err(format!("{lane} is in base and has no pre_pr:\n{text}"));
         }
     }
+    let ran = fs::read_to_string(scratch.outside().join(TESTED)).unwrap_or_default();
     let tested = records.iter().filter(|record| record["stage"] == "after_lane_tests");
-    let ended = |record: &Value| record["test_command"].is_string() && record["exit_code"].is_i64();
-    match tested.into_iter().find(|record| !ended(record)) {
-        Some(record) => Err(format!("tests without how they ended: {record}")),
-        None => Ok(()),
+    for record in tested {
+        let (command, code) = (record["test_command"].as_str(), record["exit_code"].as_i64());
+        let (Some(_), Some(code)) = (command, code) else {
+            return Err(format!("tests without how they ended: {record}"));
+        };
+        let lane = record["lane"].as_str().unwrap_or_default();
+        let lane = lane.rsplit_once('-').map_or(lane, |(_, name)| name);
+        if lane.len() == 1 && !ran.lines().any(|line| line == format!("{lane} {code}")) {
+            return Err(format!("tests without a run of them: {record}\nruns:\n{ran}"));
+        }
     }
+    Ok(())
 }
 
 /// The lanes that have a worktree with files in it.

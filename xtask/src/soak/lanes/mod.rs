@@ -35,6 +35,8 @@ pub(super) const AIMS: (&[&str], u64) = (
     ],
     20,
 );
+/// The same for the loop with fewer rounds.
+pub(super) const BULLET_AIMS: (&[&str], u64) = (AIMS.0, 10);
 /// Kills of a round: at least, and by how many more at most. Then it is left to finish.
 const KILLS: (u64, u64) = (4, 8);
 /// An aimed kill comes within so many milliseconds of what it aims at.
@@ -51,6 +53,11 @@ const UNAIMED_ONE_IN: u64 = 4;
 /// One round.
 pub(super) fn kill(round: &mut Round<'_>) -> Result<(), Broken> {
     project::round(round, Setting::Alone, kill_until_complete)
+}
+
+/// One round with a document of list items.
+pub(super) fn bullets(round: &mut Round<'_>) -> Result<(), Broken> {
+    project::round(round, Setting::Bullets, kill_until_complete)
 }
 
 fn kill_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {

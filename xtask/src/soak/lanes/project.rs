@@ -1,5 +1,5 @@
-//! The project that lanes work in while they are killed: a phase document with four lanes and a
-//! scripted agent, and what base must hold once they are all merged.
+//! The project that lanes work in while they are killed: a phase document with four lanes (five, if its
+//! tasks are list items) and a scripted agent, and what base must hold once they are all merged.
 //!
 //! One lane commits by itself, one fails its first attempt, one its first test, two change the same
 //! lines and so conflict, and all change one file.
@@ -13,9 +13,10 @@ use super::super::reader::{Content, Reader};
 use super::super::repository::{self, Users};
 use super::super::scratch::{RUN, Scratch};
 use super::super::{Broken, Round, record};
+use super::contract::TESTED;
 
-/// The lanes.
-const LANES: [&str; 4] = ["A", "B", "C", "D"];
+/// The lanes; the last one only in the document of list items.
+const LANES: [&str; 5] = ["A", "B", "C", "D", "E"];
 /// The phase document.
 const DOCUMENT: &str = "phase.md";
 /// Where the checkpoints of lanes are.
@@ -30,6 +31,15 @@ pub(super) enum Setting {
     Person,
     /// A person, and the project lies on a disk of its own.
     PersonAndDisk,
+    /// Nobody, and the tasks are list items.
+    Bullets,
+}
+
+impl Setting {
+    /// The lanes of the document.
+    fn lanes(self) -> &'static [&'static str] {
+        if self == Self::Bullets { &LANES } else { &LANES[..4] }
+    }
 }
 
 /// One round: the project is made, something is done to its run, and what is left is looked at.
@@ -40,11 +50,12 @@ pub(super) fn round(
     act: impl FnOnce(&mut Round<'_>, &Scratch) -> Result<(), Broken>,
 ) -> Result<(), Broken> {
     let (own_disk, retries) = match setting {
-        Setting::Alone => (false, 5),
+        Setting::Alone | Setting::Bullets => (false, 5),
         Setting::Person => (false, 0),
         Setting::PersonAndDisk => (true, 0),
     };
-    let mut scratch = Scratch::with_files(round, own_disk, |outside| files(outside, retries))?;
+    let mut scratch =
+        Scratch::with_files(round, own_disk, |outside| files(outside, setting, retries))?;
     prepare(scratch.outside())?;
     let users = Users::prepare(&scratch)?;
     let checkpoints = scratch.base().join(CHECKPOINTS);
@@ -54,7 +65,7 @@ pub(super) fn round(
     let commits = round.tally.commits;
     let checked = acted.and(read).and_then(|()| {
         repository::has_users_commits(&scratch, commits)?;
-        check(&scratch, &users)
+        check(&scratch, &users, setting.lanes())
     });
     checked.map_err(|broken| scratch.report(&broken))
 }
@@ -67,31 +78,45 @@ pub(super) fn words(scratch: &Scratch) -> Vec<&'static str> {
     }
 }
 
-fn files(outside: &Path, retries: u32) -> Vec<(&'static str, String)> {
+fn files(outside: &Path, setting: Setting, retries: u32) -> Vec<(&'static str, String)> {
+    let lanes = setting.lanes();
     let outside = outside.display();
     let settings = format!(
         "[defaults]\nagent = \"scripted\"\nbackoff = \"10ms\"\n\n\
          [agents.scripted]\ncommand = [\"sh\", \"{outside}/agent.sh\"]\n"
     );
     let mut document = "# P: Soak\n\n## Lane Index & Dependencies\n\n".to_owned();
-    for lane in LANES {
+    for lane in lanes {
         let _ = write!(
             document,
             "- SL-{lane} -- Lane {lane}\n  - Parallel-safe: yes\n  - Retries: {retries}\n\n"
         );
     }
     document.push_str("## Lanes\n");
-    for lane in LANES {
-        let _ = write!(
-            document,
-            "\n### SL-{lane} -- Lane {lane}\n\n\
-             | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
-             |---|---|---|---|---|---|\n\
-             | {lane}1 | impl | - | - | - | `sh {outside}/check.sh {lane}` |\n\
-             | {lane}2 | impl | {lane}1 | - | - | `sh {outside}/check.sh {lane}` |\n"
-        );
+    for lane in lanes {
+        let _ = write!(document, "\n### SL-{lane} -- Lane {lane}\n\n");
+        let _ = if setting == Setting::Bullets {
+            write!(
+                document,
+                "- **Scope**: What lane {lane} is about.\n\
+                 - **Interfaces provided**: none\n\
+                 - **Tasks**:\n\
+                 {T}- impl: Begin lane {lane},\n{T}{T}over two lines.\n\
+                 {T}- docs: Finish lane {lane}.\n\
+                 {T}- verify: `sh {outside}/check.sh {lane}`\n",
+                T = "  ",
+            )
+        } else {
+            write!(
+                document,
+                "| Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+                 |---|---|---|---|---|---|\n\
+                 | {lane}1 | impl | - | - | - | `sh {outside}/check.sh {lane}` |\n\
+                 | {lane}2 | impl | {lane}1 | - | - | `sh {outside}/check.sh {lane}` |\n"
+            )
+        };
     }
-    let shared = LANES.map(|lane| format!("{lane} todo\n\n\n\n")).concat();
+    let shared: String = lanes.iter().map(|lane| format!("{lane} todo\n\n\n\n")).collect();
     vec![
         ("piton.toml", settings),
         (DOCUMENT, document),
@@ -113,16 +138,21 @@ fn prepare(outside: &Path) -> Result<(), Broken> {
     let agent = "\
 cat > prompt.txt; rm prompt.txt
 sleep 0.01
-case \"$PITON_STEP_KEY\" in
-*/A1)
+lane=${PITON_LANE#SL-}
+case $PITON_STEP in
+*.impl.1) step=${lane}1 ;;
+*.docs.1) step=${lane}2 ;;
+*) step=$PITON_STEP ;;
+esac
+case $step in
+A1)
   export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsync GIT_CONFIG_VALUE_0=all
   echo a > a.txt; git add a.txt || exit
   git diff --cached --quiet && exit
   commit=$(git commit-tree -m 'A by hand' -p HEAD $(git write-tree)) && git update-ref HEAD $commit || exit ;;
-*/B1) echo b > b.txt; [ \"$PITON_ATTEMPT\" -gt 1 ] || exit 1 ;;
-*/C1|*/D1) touch \"${PITON_STEP_KEY##*/}.txt\" ;;
+B1) echo b > b.txt; [ \"$PITON_ATTEMPT\" -gt 1 ] || exit 1 ;;
+C1|D1|E1) touch $step.txt ;;
 *2)
-  lane=${PITON_STEP_KEY##*/}; lane=${lane%2}
   sed -i \"s/^$lane todo$/$lane done/\" shared.txt
   case $lane in
   C|D)
@@ -140,7 +170,7 @@ sleep 0.01
          code=0\n\
          if grep -q '^<<<<<<<' both.txt; then code=1; fi\n\
          if [ $1 = D ] && [ ! -e {folder}/failed ]; then : > {folder}/failed; code=1; fi\n\
-         rm {folder}/testing/$$\nexit $code\n"
+         rm {folder}/testing/$$\necho $1 $code >> {folder}/{TESTED}\nexit $code\n"
     );
     fs::create_dir(outside.join("testing")).map_err(|e| e.to_string())?;
     fs::write(outside.join("agent.sh"), agent).map_err(|e| e.to_string())?;
@@ -148,10 +178,10 @@ sleep 0.01
 }
 
 /// Checks what must be so once the run is complete.
-fn check(scratch: &Scratch, users: &Users) -> Result<(), Broken> {
+fn check(scratch: &Scratch, users: &Users, lanes: &[&str]) -> Result<(), Broken> {
     repository::check(scratch, users)?;
     let file = |name: &str| fs::read_to_string(scratch.base().join("repo").join(name));
-    let done = LANES.map(|lane| format!("{lane} done\n\n\n\n")).concat();
+    let done: String = lanes.iter().map(|lane| format!("{lane} done\n\n\n\n")).collect();
     let same = |name: &str, wanted: &str| match file(name) {
         Ok(found) if found == wanted => Ok(()),
         found => Err(format!("base has {name} as {found:?}, not as {wanted:?}")),
@@ -162,7 +192,7 @@ fn check(scratch: &Scratch, users: &Users) -> Result<(), Broken> {
         same(name, text)?;
     }
     same("both.txt", "first\nC\nD\n").or_else(|_| same("both.txt", "first\nD\nC\n"))?;
-    once(scratch)?;
+    once(scratch, lanes)?;
     kept(scratch)?;
     rebuilt(scratch)?;
     scratch.clean()
@@ -170,11 +200,11 @@ fn check(scratch: &Scratch, users: &Users) -> Result<(), Broken> {
 
 /// Checks that the history of base has the work of each lane once: no line of it came twice, and
 /// none was ever taken away.
-fn once(scratch: &Scratch) -> Result<(), Broken> {
+fn once(scratch: &Scratch, lanes: &[&str]) -> Result<(), Broken> {
     let log = scratch.git(&["log", "--format=subject %s", "--patch", "--unified=0", "main"])?;
     let count = |wanted: &str| log.lines().filter(|line| *line == wanted).count();
     let mut wanted: Vec<(String, usize)> = vec![("subject A by hand".to_owned(), 1)];
-    for lane in LANES {
+    for lane in lanes {
         wanted.push((format!("+{lane} done"), 1));
         wanted.push((format!("-{lane} done"), 0));
         wanted.push((format!("-{lane} todo"), 1));

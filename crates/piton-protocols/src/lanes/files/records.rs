@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use piton_core::lane::Stage;
+use piton_core::lane::{Role, Stage, StageStatus};
 use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::text::short;
-use piton_core::{LanePath, RunState};
+use piton_core::{LanePath, RunState, StepPath, Timestamp};
 use piton_formats::template::quote_for_shell;
 
 use super::super::NONE;
@@ -31,7 +31,16 @@ pub fn records(place: &Place, state: &RunState) -> Vec<OwnRecord> {
         let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path, lane) };
         let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
         let worktree_path = worktree(place, &path, lane, work);
-        let shown = |stage| work.record(stage).filter(|record| !record.assumed);
+        let tasks = worktrees_of_tasks(state, &path, lane);
+        let is_start = |r: &StageRecord| {
+            r.stage == Stage::AfterLaneStart && r.status == StageStatus::InProgress
+        };
+        let is_early = |r: &StageRecord| is_start(r) && tasks.as_ref().is_some_and(Vec::is_empty);
+        let at = |r: &StageRecord| {
+            let first = tasks.iter().flatten().min().filter(|_| is_start(r));
+            first.map_or(r.at, |first| r.at.max(*first))
+        };
+        let shown = |stage| work.record(stage).filter(|r| !r.assumed && !is_early(r));
         for record in Stage::ALL.into_iter().filter_map(shown) {
             all.push(OwnRecord {
                 run_id: run_id.0.clone(),
@@ -42,7 +51,7 @@ pub fn records(place: &Place, state: &RunState) -> Vec<OwnRecord> {
                 base_branch: work.base_branch.clone(),
                 worktree_path: worktree_path.clone(),
                 log_path: log_path.clone(),
-                timestamp: record.at,
+                timestamp: at(record),
                 notes: notes(record),
                 resume_hint: resume.clone(),
                 rollback_hint: rollback.clone(),
@@ -59,6 +68,22 @@ pub fn records(place: &Place, state: &RunState) -> Vec<OwnRecord> {
         }
     }
     all
+}
+
+/// When the tasks that a lane begins with got worktrees of their own; `None` if it begins otherwise. By
+/// the contract it has not started before there is one.
+fn worktrees_of_tasks(
+    state: &RunState,
+    path: &LanePath,
+    lane: &LaneState,
+) -> Option<Vec<Timestamp>> {
+    let first = lane.steps.iter().find(|step| step.role != Role::Setup)?;
+    let tasks = state.tasks_at(&StepPath::new(&path.phase, &path.lane, &first.id));
+    let ready = |task: &LanePath| {
+        let work = state.lane(task)?.work.as_ref()?;
+        work.record(Stage::AfterLaneStart).map(|record| record.at)
+    };
+    (!tasks.is_empty()).then(|| tasks.iter().filter_map(ready).collect())
 }
 
 /// How views call a lane: the validation of a phase is the phase's own.

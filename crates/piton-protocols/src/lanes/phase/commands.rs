@@ -18,7 +18,7 @@ pub(super) struct Asked {
 }
 
 /// Programs that begin a command where nothing marks it as one.
-const PROGRAMS: [&str; 62] = [
+const PROGRAMS: [&str; 78] = [
     "actionlint",
     "ansible",
     "awk",
@@ -48,38 +48,54 @@ const PROGRAMS: [&str; 62] = [
     "gh",
     "git",
     "go",
+    "golangci-lint",
     "gradle",
     "grep",
+    "hadolint",
     "jest",
     "jq",
     "just",
     "kubectl",
     "ls",
     "make",
+    "markdownlint",
     "mix",
+    "mkdocs",
     "mvn",
     "mypy",
     "node",
+    "nosetests",
+    "nox",
     "npm",
     "npx",
-    "nox",
     "php",
+    "phpunit",
     "pip",
     "pnpm",
     "poetry",
     "pre-commit",
+    "prettier",
+    "pyright",
     "pytest",
     "python",
     "python3",
     "rg",
+    "rspec",
+    "rubocop",
     "ruff",
+    "sbt",
     "sh",
+    "shellcheck",
     "sleep",
     "terraform",
     "test",
     "tox",
     "true",
+    "tsc",
     "uv",
+    "vitest",
+    "xcodebuild",
+    "yamllint",
     "yarn",
 ];
 /// Words of sentences: with one of them, outside of quotes, a text is prose.
@@ -109,6 +125,8 @@ const ENDINGS: [&str; 11] = [
 ];
 /// Marks after a command.
 const MARKS: [char; 12] = ['(', '—', '–', '-', '#', '.', ':', ',', ';', '→', '=', '&'];
+/// What stands between two values: such a text says what holds.
+const COMPARISONS: [&str; 6] = ["==", "=", "!=", ">=", "<=", "→"];
 /// Endings of files that are read rather than run.
 const DOCUMENTS: [&str; 14] = [
     ".c", ".css", ".html", ".ini", ".js", ".json", ".lock", ".md", ".rs", ".toml", ".ts", ".txt",
@@ -166,12 +184,32 @@ fn unwrapped(command: &str) -> String {
     let command = command.trim();
     let command = command.strip_prefix("$ ").unwrap_or(command);
     if command.contains("<<") {
+        let command = unescaped(command);
         let lines: Vec<&str> = command.lines().map(str::trim_end).collect();
         return lines.join("\n");
     }
     let lines: Vec<&str> =
         command.lines().map(|l| l.trim().trim_end_matches('\\').trim()).collect();
     lines.join(" ").trim().to_owned()
+}
+
+/// A text for a program on one line, with its line breaks written as `\n`: without them it never ends.
+fn unescaped(command: &str) -> String {
+    if command.contains('\n') || !command.contains("\\n") {
+        return command.to_owned();
+    }
+    let mut text = String::new();
+    let mut rest = command.chars();
+    while let Some(c) = rest.next() {
+        match (c, rest.clone().next()) {
+            ('\\', Some(next @ ('n' | '\\'))) => {
+                text.push(if next == 'n' { '\n' } else { next });
+                rest.next();
+            }
+            _ => text.push(c),
+        }
+    }
+    text
 }
 
 /// Whether a code span stands where a command stands.
@@ -240,12 +278,32 @@ pub(super) fn has_form(text: &str) -> bool {
     if !(begins || is_path) || !program.trim_end_matches(';').chars().all(allowed) {
         return false;
     }
-    let alone = text.split_whitespace().count() == 1;
-    let document = DOCUMENTS.iter().any(|end| program.to_ascii_lowercase().ends_with(end));
-    // A word alone may be a name of anything: one with an underscore or a dot is one of code.
-    let names_code = alone && !is_path && program.contains(['_', '.']);
-    let folder = alone && program.ends_with('/');
-    !(alone && (document || names_code || folder)) && !is_sentence(text, &SENTENCE)
+    let mut words = text.split_whitespace().skip_while(|word| *word != program).skip(1);
+    let second = words.next();
+    let compares = second.is_some_and(|word| COMPARISONS.contains(&word));
+    if compares || has_placeholder(text) || is_sentence(text, &SENTENCE) {
+        return false;
+    }
+    // A word alone may be a name of anything, and a path alone that of a file.
+    second.is_some() || (is_path && is_executable(program)) || PROGRAMS.contains(&program)
+}
+
+/// Whether a path that stands alone is one of a program.
+fn is_executable(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let document = DOCUMENTS.iter().any(|end| lower.ends_with(end)) || path.ends_with('/');
+    let begins = ["./", "../", "/", "~/"].iter().any(|start| path.starts_with(start));
+    !document && (begins || path.contains("bin/") || lower.ends_with(".sh"))
+}
+
+/// Whether a text has something in it that is to be filled in: `<run-id>`.
+fn has_placeholder(text: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let line = text.lines().next().unwrap_or_default();
+    line.split('<').skip(1).any(|after| {
+        let end = after.find(|c: char| !is_name(c)).unwrap_or(after.len());
+        end > 0 && after[end..].starts_with('>') && after.starts_with(|c: char| c.is_alphabetic())
+    })
 }
 
 /// The first word that is not the setting of a variable.
@@ -295,13 +353,22 @@ mod tests {
         assert_eq!(commands("`a x` — expect `0 failed`; then `b y`"), ["a x", "b y"]);
         assert_eq!(commands("`make a`, `make b`, and `make c`."), ["make a", "make b", "make c"]);
         assert_eq!(commands("`git diff --check`, and posture tests."), ["git diff --check"]);
+        assert_eq!(
+            commands("`make`, `./check`, `scripts/all.sh`"),
+            ["make", "./check", "scripts/all.sh"]
+        );
+        assert_eq!(commands("`sort < in.txt > out.txt`"), ["sort < in.txt > out.txt"]);
         assert!(commands("—").is_empty());
     }
 
     #[test]
     fn a_command_over_several_lines_is_one() {
         assert_eq!(commands("`pytest a.py\n  b.py -v`"), ["pytest a.py b.py -v"]);
-        assert_eq!(commands("`python - <<'PY'\nprint(1)\nPY`"), ["python - <<'PY'\nprint(1)\nPY"]);
+        let text = "python - <<'PY'\nprint(1)\nPY";
+        assert_eq!(commands(&format!("`{text}`")), [text]);
+        assert_eq!(commands("`python - <<'PY'\\nprint(1)\\nPY`"), [text], "as an abbreviation");
+        let text = r"`python - <<'PY'\nre(r'\\d')\nPY`";
+        assert_eq!(commands(text), ["python - <<'PY'\nre(r'\\d')\nPY"]);
     }
 
     #[test]
@@ -319,6 +386,10 @@ mod tests {
             "make sure that all is well",
             "test the parser by hand",
             "`the 60 paths not otherwise owned`",
+            "`corpus`: compare the bytes",
+            "`src/tool/matcher.py`",
+            "`state == MERGED`, and a commit",
+            "`tool --config <private-config.json> --run <run-id>`",
             "Review this plan before implementation starts.",
         ] {
             let asked = read(text);

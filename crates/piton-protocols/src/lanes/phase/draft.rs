@@ -84,6 +84,8 @@ pub(super) struct Draft {
     pub(super) blocks: Vec<At>,
     /// Gates of `Interfaces consumed:`.
     pub(super) consumes: Vec<At>,
+    /// Whether the lane index lacks it.
+    pub(super) is_unlisted: bool,
     /// The attribute read last.
     pending: Option<Key>,
     /// Whether its list continues on the next lines.
@@ -110,6 +112,7 @@ impl Draft {
             depends_on,
             blocks,
             consumes,
+            is_unlisted: false,
             pending,
             goes_on,
             has_value,

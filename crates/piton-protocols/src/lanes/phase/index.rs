@@ -30,9 +30,9 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>,
     let from_index = !lanes.is_empty();
     let described = described(document, sink);
     if from_index {
-        add_described(&mut lanes, described, sink);
+        add_described(&mut lanes, described);
         let more = elsewhere(document, &lanes, sink);
-        add_described(&mut lanes, more, sink);
+        add_described(&mut lanes, more);
         return (unique(lanes, sink), false);
     }
     let needs_confirmation = !described.is_empty();
@@ -269,17 +269,16 @@ fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
     lanes
 }
 
-/// Adds what their sections say to the lanes of the index.
-fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>) {
-    let known = names(lanes);
-    for more in described {
-        let id = &more.lane.id;
-        let found = known.find(id).and_then(|id| lanes.iter_mut().find(|l| l.lane.id == id));
+/// Adds what their sections say to the lanes of the index. One that the index lacks is kept apart until
+/// its tasks are known.
+fn add_described(lanes: &mut Vec<Draft>, described: Vec<Draft>) {
+    for mut more in described {
+        let known = names(lanes);
+        let found =
+            known.find(&more.lane.id).and_then(|id| lanes.iter_mut().find(|l| l.lane.id == id));
         let Some(lane) = found else {
-            let message =
-                format!("the lane {} is not in the lane index, so it is ignored", quoted(id));
-            let hint = "add it to `## Lane Index & Dependencies`, or remove its section";
-            sink.warn(code::UNLISTED_LANE, &more.span, message, hint);
+            more.is_unlisted = true;
+            lanes.push(more);
             continue;
         };
         for gate in more.lane.provides {
@@ -295,6 +294,23 @@ fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>
             lane.lane.parallel_safe = more.lane.parallel_safe;
         }
     }
+}
+
+/// Keeps lanes that the index lacks only if they have tasks: then the index was forgotten, and without
+/// them nothing is to be done.
+pub(super) fn settle_unlisted(lanes: &mut Vec<Draft>, sink: &mut Sink<'_>) {
+    for lane in lanes.iter().filter(|lane| lane.is_unlisted) {
+        let id = quoted(&lane.lane.id);
+        let (message, hint) = if lane.lane.tasks.is_empty() {
+            let hint = "add it to `## Lane Index & Dependencies`, or remove its section";
+            (format!("the lane {id} is not in the lane index, so it is ignored"), hint)
+        } else {
+            let hint = "add it to `## Lane Index & Dependencies`, or remove its tasks";
+            (format!("the lane {id} has tasks, so it is run though the lane index lacks it"), hint)
+        };
+        sink.warn(code::UNLISTED_LANE, &lane.span, message, hint);
+    }
+    lanes.retain(|lane| !lane.is_unlisted || !lane.lane.tasks.is_empty());
 }
 
 /// Refuses a lane that is listed twice.

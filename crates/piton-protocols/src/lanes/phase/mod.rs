@@ -73,6 +73,7 @@ pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     phase.gates = gates::read(&document, &mut sink);
     let (mut drafts, needs_confirmation) = index::read(&document, &mut sink);
     tasks::read(&document, &mut drafts, &mut sink);
+    index::settle_unlisted(&mut drafts, &mut sink);
     if drafts.is_empty() {
         let message = "the document has no lanes";
         let hint = "add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`";
@@ -96,6 +97,11 @@ pub fn is_phase(text: &str) -> bool {
             || title.contains("swim lane")
     };
     !document.sections(is_own).is_empty()
+}
+
+/// A value of the metadata before a text.
+pub fn metadata(text: &str, key: &str) -> Option<String> {
+    front_matter(&Document::new(text), key)
 }
 
 /// A value of the metadata before the document.

@@ -339,6 +339,15 @@ impl Field {
 pub struct PlannedTest {
     /// For the shell.
     pub command: String,
+    /// Whether it is written for bash.
+    pub is_bash: bool,
     /// Its line, from 1.
     pub line: usize,
+}
+
+impl PlannedTest {
+    /// A command for any shell.
+    pub(super) fn new(command: String, line: usize) -> Self {
+        Self { command, is_bash: false, line }
+    }
 }

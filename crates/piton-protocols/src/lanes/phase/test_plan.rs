@@ -17,6 +17,9 @@ const LASTING: [&str; 8] = ["cd", "pushd", "export", "unset", "source", ".", "se
 /// Words that begin a construct over several lines.
 const OPENERS: [&str; 6] = ["for", "while", "until", "if", "case", "function"];
 
+/// What only bash understands.
+const BASH_ONLY: [&str; 6] = ["pipefail", "[[", "<(", "<<<", "shopt", "mapfile"];
+
 /// What is to be tested after all merges.
 #[derive(Debug, Default)]
 pub(super) struct Tests {
@@ -40,7 +43,7 @@ pub(super) fn read(document: &Document<'_>) -> Tests {
     for section in sections(document) {
         found.extend(fenced(document, section));
         for (line, asked) in items(section) {
-            found.extend(asked.commands.into_iter().map(|command| PlannedTest { command, line }));
+            found.extend(asked.commands.into_iter().map(|command| PlannedTest::new(command, line)));
             checks.extend(asked.prose);
         }
         for table in tables(section) {
@@ -52,7 +55,7 @@ pub(super) fn read(document: &Document<'_>) -> Tests {
                 let cell = row.cells.get(at).map_or("", String::as_str);
                 let asked = commands::read(cell);
                 let tests = asked.commands.into_iter();
-                found.extend(tests.map(|command| PlannedTest { command, line }));
+                found.extend(tests.map(|command| PlannedTest::new(command, line)));
                 checks.extend(asked.prose);
             }
         }
@@ -157,7 +160,10 @@ fn fenced(document: &Document<'_>, lines: &[Line<'_>]) -> Vec<PlannedTest> {
         let length = lines[at..].iter().take_while(|l| l.place == Place::Fence(block)).count();
         let language = document.language(block);
         if is_shell(language) {
-            let tests = script(&lines[at..at + length], language);
+            let mut tests = script(&lines[at..at + length], language);
+            for test in &mut tests {
+                test.is_bash = language == "bash" && needs_bash(&test.command);
+            }
             // Without a language it may be anything: only commands are taken.
             let named = !language.is_empty();
             if named || tests.iter().all(|test| commands::has_form(&test.command)) {
@@ -188,7 +194,7 @@ pub(super) fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
         let all: Vec<&str> = lines.iter().map(|line| line.text).collect();
         // Each of its commands must succeed, as each line of other fences must.
         let command = format!("set -e\n{}", all.join("\n").trim());
-        return vec![PlannedTest { command, line: first }];
+        return vec![PlannedTest::new(command, first)];
     }
     let mut found: Vec<PlannedTest> = Vec::new();
     let mut open = false;
@@ -199,11 +205,17 @@ pub(super) fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
         };
         match found.last_mut().filter(|_| open) {
             Some(last) => last.command = format!("{} {text}", last.command),
-            None => found.push(PlannedTest { command: text.to_owned(), line }),
+            None => found.push(PlannedTest::new(text.to_owned(), line)),
         }
         open = goes_on;
     }
     found
+}
+
+/// Tells whether a command of a fence for bash may be more than other shells understand: a script, or a
+/// line with words of bash alone.
+fn needs_bash(command: &str) -> bool {
+    command.contains('\n') || BASH_ONLY.iter().any(|word| command.contains(word))
 }
 
 /// Tells whether a line begins something that ends on another line.
@@ -244,6 +256,18 @@ mod tests {
         let body =
             "```bash\n# all\nmake a\n\nmake b \\\n  --all\nx &&\ny\n```\n```yaml\nrun: no\n```";
         assert_eq!(read_plan(body), ["make a", "make b --all", "x && y"]);
+    }
+
+    /// Lost: a script that its author tried with bash would fail with the shell of the system.
+    #[test]
+    fn what_a_fence_for_bash_has_of_its_own_is_for_bash() {
+        let of = |body: &str| -> Vec<bool> {
+            let text = format!("# P1: T\n## Verification\n{body}\n");
+            read(&Document::new(&text)).commands.iter().map(|test| test.is_bash).collect()
+        };
+        assert_eq!(of("```bash\nmake a\n[[ -e a ]]\n```"), [false, true]);
+        assert_eq!(of("```bash\nset -euo pipefail\nmake a\n```"), [true]);
+        assert_eq!(of("```sh\nset -eu\nmake a\n```"), [false]);
     }
 
     #[test]

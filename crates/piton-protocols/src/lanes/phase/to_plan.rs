@@ -29,8 +29,8 @@ use piton_formats::template::{escape, quote_for_shell};
 pub struct PlanDefaults {
     /// Name and command of the agent that does the tasks.
     pub agent: Option<(String, Command)>,
-    /// Name and command of other agents, by type of task.
-    pub by_type: BTreeMap<String, (String, Command)>,
+    /// The agents that do the tasks of a type.
+    pub by_type: BTreeMap<String, Doers>,
     /// Types of tasks for which only agents are named that are not defined, with those names.
     pub unknown_agents: Vec<(String, String)>,
     /// The template of a task's prompt; `None` for [`super::TASK_PROMPT`].
@@ -66,10 +66,13 @@ impl PlanDefaults {
         let agent = name.and_then(defined);
         let (mut by_type, mut unknown_agents) = (BTreeMap::new(), Vec::new());
         for (kind, names) in &settings.lanes.agents {
-            match names.iter().find_map(defined) {
-                Some(agent) => _ = by_type.insert(kind.clone(), agent),
-                None => unknown_agents.push((kind.clone(), names.join(", "))),
-            }
+            let mut known = names.iter().filter_map(defined);
+            let Some(first) = known.next() else {
+                unknown_agents.push((kind.clone(), names.join(", ")));
+                continue;
+            };
+            let others = known.map(|(name, _)| name).collect();
+            by_type.insert(kind.clone(), Doers { first, others });
         }
         let own = defaults.lane.commit_message.clone();
         let work = Work::Tests(Vec::new());
@@ -103,6 +106,15 @@ impl PlanDefaults {
     pub(super) fn step(&self, id: String, work: Work, retries: u32) -> Step {
         Step { id, work, retries, ..self.step.clone() }
     }
+}
+
+/// The agents of a type of task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doers {
+    /// Name and command of the first.
+    pub first: (String, Command),
+    /// The names of those that go on while it is missing or at a limit, in order.
+    pub others: Vec<String>,
 }
 
 /// A plan, and what a person must decide before it runs.
@@ -350,13 +362,15 @@ impl Builder<'_> {
             String::new()
         });
         let own = self.defaults.by_type.get(task.kind.word()).cloned();
-        let (agent, command) = own.unwrap_or_else(|| self.agent());
+        let others = own.as_ref().map(|doers| doers.others.clone()).unwrap_or_default();
+        let (agent, command) = own.map_or_else(|| self.agent(), |doers| doers.first);
         let retries = lane.retries.unwrap_or(self.defaults.step.retries);
         let mut step = self.defaults.step(
             unused_id(&task.id, before),
             Work::Prompt { agent, command, prompt },
             retries,
         );
+        step.fallback = others;
         if task.kind == TaskKind::Verify {
             // It looks, and changes nothing; its commands prove the lane.
             step.writes = Some(vec![format!("{}/**", self.defaults.run_reports)]);
@@ -386,7 +400,11 @@ impl Builder<'_> {
         let path =
             |lane: &plan::Lane| LanePath { phase: phase_id.to_owned(), lane: lane.id.clone() };
         let steps = self.phase.test_plan.iter().enumerate().map(|(at, test)| {
-            let work = Work::Tests(vec![Command::Shell(escape(&test.command))]);
+            let command = escape(&test.command);
+            let words = || ["bash".to_owned(), "-c".to_owned(), command.clone()].to_vec();
+            let command =
+                if test.is_bash { Command::Args(words()) } else { Command::Shell(command.clone()) };
+            let work = Work::Tests(vec![command]);
             let step = self.defaults.step(format!("validate-{}", at + 1), work, 0);
             plan::Step { role: Role::Validation, ..step }
         });

@@ -34,6 +34,7 @@ pub struct Run {
 fn step(id: &str) -> Step {
     Step {
         escalation: None,
+        fallback: Vec::new(),
         writes: None,
         scope: None,
         id: id.to_owned(),

@@ -34,8 +34,12 @@ pub fn say(context: &Context, plan: &Path, next: &Path, error: Option<&CommandEr
     ui::show(context.json, &Answer::NextPhase(&line), || line.clone());
 }
 
-/// Why the phase is not complete.
-fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Option<String> {
+/// Why the phase is not complete, or why the next one may not follow.
+pub(super) fn stopped(
+    context: &Context,
+    plan: &Path,
+    error: Option<&CommandError>,
+) -> Option<String> {
     if let Some(error) = error.filter(|e| !e.message.is_empty()) {
         return Some(error.message.clone());
     }
@@ -52,7 +56,7 @@ fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Opti
 }
 
 /// The newest run of a plan, as it stands.
-fn newest_run(context: &Context, plan: &Path) -> Option<Loaded> {
+pub(super) fn newest_run(context: &Context, plan: &Path) -> Option<Loaded> {
     let path = plan_file::recorded_path(&context.project.root, &context.cwd.join(plan));
     let mut store = context.read_store().ok()?;
     let row = store.runs().ok()?.into_iter().find(|row| row.plan == path)?;
@@ -74,7 +78,7 @@ fn reason(view: &RunView<'_>) -> String {
 }
 
 /// Why the plan of the next phase can't be run.
-fn unreadable(context: &Context, next: &Path) -> Option<String> {
+pub(super) fn unreadable(context: &Context, next: &Path) -> Option<String> {
     let (full, shown) = (context.cwd.join(next), next.display().to_string());
     let why = match read::text(&full, PLAN_BYTES_MAX) {
         Err(error) => error.to_string(),
