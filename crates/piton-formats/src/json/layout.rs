@@ -170,7 +170,8 @@ fn gap_before(text: &str, at: usize) -> &str {
 
 /// The gap of siblings without what stands for comments: the end of a line, and the next one's indent.
 fn between(gap: &str) -> &str {
-    let is_commented = gap.split('\n').rev().skip(1).any(|line| !line.trim_end_matches('\r').is_empty());
+    let is_commented =
+        gap.split('\n').rev().skip(1).any(|line| !line.trim_end_matches('\r').is_empty());
     match gap.rfind('\n') {
         Some(at) if is_commented => &gap[at - usize::from(gap[..at].ends_with('\r'))..],
         _ => gap,
