@@ -81,9 +81,9 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// The cases of the suite: the whole way of each program through `piton run`, and what a night needs.
-/// The limits take half a minute of waiting, the rest is the long form's.
-const SAMPLE: &str = "run,run-driver,run-killed,run-test,run-handoff";
+/// The cases of the suite: the whole way of each program through `piton run`, what a night needs, and a
+/// session with hooks. The limits take half a minute of waiting, the rest is the long form's.
+const SAMPLE: &str = "run,run-driver,run-killed,run-test,run-handoff,session,session-stop";
 
 /// Plays a sample of the cases with the release program, for `cargo xtask test`.
 pub(crate) fn sample() -> Outcome {

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use piton_agents::Verdict;
 use serde_json::{Value, json};
@@ -25,6 +26,9 @@ const BRIEF: &str = "# Resume from the checkpoint of";
 const INTERRUPTED: &str = "Session interrupted at T001-1";
 /// The checkpoint that the next session resumes from.
 const LATEST: &str = "checkpoints/latest.json";
+
+/// Longer than any program needs to end after an interrupt.
+const THINKS: Duration = Duration::from_secs(60);
 
 /// A memory bank: two tasks, one of them long.
 const BANK: &[(&str, &str)] = &[
@@ -240,7 +244,19 @@ pub(super) fn ends(stage: &mut Stage<'_>) -> Result<String, Broken> {
     ensure(saved == (Some("session_end"), Some("T002")), || format!("latest.json: {latest}"))?;
     let (owner, session) = (latest["piton"]["session"].as_str(), attempt.session.as_deref());
     ensure(owner == session, || format!("it is that of {owner:?}, not of {session:?}"))?;
-    Ok(String::new())
+    // The other two save nothing when they are interrupted.
+    if !["claude", "codex"].contains(&stage.subject.id) {
+        return Ok("at the end of a turn".to_owned());
+    }
+    fs::remove_file(stage.file(LATEST))?;
+    stage.next_session();
+    let thinks = Answer::text("unseen").after(THINKS);
+    stage.api.follow(Script::new([stage.touches("second", 10), thinks]));
+    stage.start(Ending::Interrupted)?;
+    let latest = stage.latest()?;
+    ensure(latest["state"]["inProgress"] == "T002", || format!("latest.json: {latest}"))?;
+    stage.hooks_are_well()?;
+    Ok("at the end of a turn, and when interrupted".to_owned())
 }
 
 /// A conversation that is compacted: saved before, and told of its task again after.

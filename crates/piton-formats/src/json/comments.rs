@@ -8,6 +8,7 @@ pub(super) fn blanked(text: &str) -> String {
     let mut at = 0;
     // The last comma, while only blanks and comments have followed it.
     let mut comma = None;
+    let mut last = b'{';
     while at < bytes.len() {
         let rest = &bytes[at..];
         let length = match rest {
@@ -21,7 +22,7 @@ pub(super) fn blanked(text: &str) -> String {
         };
         match bytes[at] {
             b'/' if length > 1 => blank(&mut bytes[at..at + length]),
-            b',' => comma = Some(at),
+            b',' => comma = (!matches!(last, b'{' | b'[' | b',')).then_some(at),
             b'}' | b']' => {
                 if let Some(comma) = comma.take() {
                     bytes[comma] = b' ';
@@ -29,6 +30,9 @@ pub(super) fn blanked(text: &str) -> String {
             }
             byte if byte.is_ascii_whitespace() => {}
             _ => comma = None,
+        }
+        if !bytes[at].is_ascii_whitespace() {
+            last = bytes[at];
         }
         at += length;
     }

@@ -157,24 +157,35 @@ impl Object {
             let all = members(&self.plain, object.start..self.closing(object.start));
             let Some(at) = all.iter().rposition(|member| member.name == *name) else { break };
             let range = match (at.checked_sub(1), all.get(at + 1)) {
-                (Some(before), _) => {
-                    let gap = all[before].value.end..all[at].key;
-                    if self.text[gap.clone()] == self.plain[gap.clone()] {
-                        gap.start..all[at].value.end
-                    } else {
-                        // What is said there is said of the member before.
-                        self.replace((all[at].key..all[at].value.end, String::new()));
-                        let comma = self.plain[gap.clone()].find(',').unwrap_or_default();
-                        gap.start + comma..gap.start + comma + 1
-                    }
-                }
+                (Some(before), _) => all[before].value.end..all[at].value.end,
                 (None, Some(after)) => all[at].key..after.key,
                 (None, None) => object.start + 1..self.closing(object.start) - 1,
             };
-            self.replace((range, String::new()));
+            if self.text[range.clone()] == self.plain[range.clone()] {
+                self.replace((range, String::new()));
+            } else {
+                self.cut_out(&all, at);
+            }
             removed = true;
         }
         removed
+    }
+
+    /// Removes a member and its comma alone: what is said around it stays.
+    fn cut_out(&mut self, all: &[Member], at: usize) {
+        let Member { key, value, .. } = &all[at];
+        let rest = &self.text[value.end..];
+        let blank = rest.len() - rest.trim_start().len();
+        if rest[blank..].starts_with(',') {
+            self.replace((*key..value.end + blank + 1, String::new()));
+            return;
+        }
+        self.replace((*key..value.end, String::new()));
+        if let Some(before) = at.checked_sub(1) {
+            let end = all[before].value.end;
+            let comma = end + self.plain[end..].find(',').unwrap_or_default();
+            self.replace((comma..comma + 1, String::new()));
+        }
     }
 
     /// The end of the value that begins at a byte.

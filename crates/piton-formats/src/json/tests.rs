@@ -178,6 +178,16 @@ fn comments_stay_where_they_are() {
     let left = object.text();
     assert!(left.contains("// mine") && left.contains("\"new\": true"), "{left}");
     assert!(Object::with_comments("f", left).is_ok(), "{left}");
+    for (text, left) in [
+        ("{\n  // mine\n  \"mcp\": 1, /* none */\n}\n", "{\n  // mine\n   /* none */\n}\n"),
+        ("{\"a\": 1, // mine\n \"mcp\": 1}", "{\"a\": 1 // mine\n }"),
+        ("{\"mcp\": 1, // mine\n \"a\": 1}", "{ // mine\n \"a\": 1}"),
+    ] {
+        let mut object = Object::with_comments("f", text).unwrap();
+        assert!(object.remove(&["mcp"]));
+        assert_eq!(object.text(), left);
+        assert!(Object::with_comments("f", left).is_ok(), "{left}");
+    }
     for bad in ["{ /", "{ /* }", "{,}", "{\"a\": 1,, }", "[1, ]"] {
         assert!(Object::with_comments("f", bad).is_err(), "{bad}");
     }

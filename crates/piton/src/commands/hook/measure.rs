@@ -2,21 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek as _, SeekFrom};
-use std::time::Duration;
 
-use piton_agents::hook::{TAIL_BYTES, in_transcript};
-use piton_protocols::session::tokens::Usage;
+use piton_agents::hook::{Found, LOOK, TAIL_BYTES, in_time, in_transcript};
 
 use super::Asked;
 use super::note::Note;
 
 /// Most bytes of a record that are looked through; one result of an operation may be large.
 const TAIL_BYTES_MAX: u64 = 4 << 20;
-/// From so many percent on, a record that is behind is waited for: one request may pass a threshold.
-const WAITS_FROM_PERCENT: u64 = 60;
-/// How often and how many times it is looked at: Claude Code writes its record ten times a second.
-const LOOK: Duration = Duration::from_millis(10);
-const LOOKS_MAX: usize = 40;
 /// Processes between a hook and the agent that called it: shells and wrappers.
 const ANCESTORS_MAX: usize = 4;
 /// Programs that only start others.
@@ -25,33 +18,14 @@ const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "env"];
 /// Tokens in use and tokens that fit: as the call says, as the record says, else as it was.
 pub(super) fn usage(asked: &Asked, note: &Note) -> (u64, u64) {
     let said = asked.call.tokens();
-    let record =
-        || asked.call.transcript_path.as_deref().and_then(|path| recorded(asked, note, path));
+    let record = || {
+        let path = asked.call.transcript_path.as_deref()?;
+        let found = in_time(note.window, || from_end(asked, path), || std::thread::sleep(LOOK))?;
+        Some((found.used, found.window))
+    };
     let found = said.map(|used| (used, None)).or_else(record);
     let (used, window) = found.unwrap_or((note.used, None));
     (used, asked.call.fits().or(window).unwrap_or(note.window))
-}
-
-/// What the record says of the request before these operations, if it says that in time.
-fn recorded(asked: &Asked, note: &Note, path: &str) -> Option<(u64, Option<u64>)> {
-    let mut found = from_end(asked, path)?;
-    for _ in 0..LOOKS_MAX {
-        let usage = Usage { used: found.used, window: note.window };
-        if found.is_current || usage.percent() < WAITS_FROM_PERCENT {
-            break;
-        }
-        std::thread::sleep(LOOK);
-        found = from_end(asked, path)?;
-    }
-    Some((found.used, found.window))
-}
-
-/// What the end of a record says.
-struct Found {
-    used: u64,
-    window: Option<u64>,
-    /// Whether the operations that have just ended are in it.
-    is_current: bool,
 }
 
 fn from_end(asked: &Asked, path: &str) -> Option<Found> {

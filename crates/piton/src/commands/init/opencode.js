@@ -5,12 +5,14 @@ import { spawn } from "node:child_process";
 export const Piton = async ({ client, directory }) => {
   const sessions = new Map();
   const state = (id) => {
-    if (!sessions.has(id)) sessions.set(id, { brief: undefined, used: 0, window: undefined, acted: false, notice: "", telling: false });
+    if (!sessions.has(id)) sessions.set(id, { brief: undefined, used: 0, window: undefined, acted: false, notice: "", telling: false, child: false });
     return sessions.get(id);
   };
 
   const ask = (event, id, more = {}) =>
     new Promise((resolve) => {
+      // A subagent has a context of its own, and ends without the session.
+      if (state(id).child) return resolve({});
       try {
         const child = spawn("piton", ["hook", "opencode"], { cwd: directory, stdio: ["pipe", "pipe", "ignore"] });
         let said = "";
@@ -32,13 +34,19 @@ export const Piton = async ({ client, directory }) => {
       }
     });
 
+  const quietly = async (act) => {
+    try {
+      await act();
+    } catch {}
+  };
+
   // Its output ends with the abort: what a person must know becomes a message of the session.
   const stop = async (id, text) => {
     const session = state(id);
     session.telling = true;
     const body = { noReply: true, parts: [{ type: "text", text }] };
-    await client.session.prompt({ path: { id }, body }).catch(() => {});
-    await client.tui.showToast({ body: { title: "Piton", message: text, variant: "warning" } }).catch(() => {});
+    await quietly(() => client.session.prompt({ path: { id }, body }));
+    await quietly(() => client.tui.showToast({ body: { title: "Piton", message: text, variant: "warning" } }));
     session.telling = false;
     await client.session.abort({ path: { id } });
   };
@@ -81,13 +89,16 @@ export const Piton = async ({ client, directory }) => {
       session.notice = "";
     },
     dispose: async () => {
-      await Promise.all([...sessions.keys()].map((id) => ask("SessionEnd", id)));
+      const begun = [...sessions].filter(([, session]) => session.brief !== undefined);
+      await Promise.all(begun.map(([id]) => ask("SessionEnd", id)));
     },
     event: async ({ event }) => {
-      const id = event.properties?.sessionID ?? event.properties?.info?.sessionID;
+      const info = event.properties?.info;
+      if (event.type === "session.created" && info?.parentID) state(info.id).child = true;
+      const id = event.properties?.sessionID ?? info?.sessionID;
       if (!id) return;
       if (event.type === "message.updated") {
-        const tokens = event.properties.info?.tokens;
+        const tokens = info?.tokens;
         const used = tokens ? tokens.input + tokens.cache.read + tokens.cache.write : 0;
         if (used > 0) state(id).used = used;
       } else if (event.type === "session.compacted") {
