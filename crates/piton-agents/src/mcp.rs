@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A file of MCP servers.
@@ -14,18 +14,16 @@ struct File {
 }
 
 /// How a server is reached: a program, or an address.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Server {
     /// The program.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables added to its environment.
     pub env: BTreeMap<String, String>,
     /// The address of one that runs already.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
@@ -57,14 +55,12 @@ pub struct Mcp {
 
 /// Servers in the settings of opencode.
 pub(crate) fn opencode(servers: &Servers) -> String {
-    let one = |server: &Server| match &server.url {
-        Some(url) => json!({"type": "remote", "url": url, "enabled": true}),
-        None => {
-            let command: Vec<&String> =
-                std::iter::once(&server.command).chain(&server.args).collect();
-            json!({"type": "local", "command": command, "environment": server.env,
-                "enabled": true})
+    let one = |server: &Server| {
+        if let Some(url) = &server.url {
+            return json!({"type": "remote", "url": url, "enabled": true});
         }
+        let command: Vec<&String> = std::iter::once(&server.command).chain(&server.args).collect();
+        json!({"type": "local", "command": command, "environment": server.env, "enabled": true})
     };
     let servers: BTreeMap<&String, Value> = servers.iter().map(|(n, s)| (n, one(s))).collect();
     json!({"mcp": servers}).to_string()
@@ -78,12 +74,11 @@ pub(crate) fn codex(servers: &Servers, is_trusted: bool) -> Vec<String> {
         let mut set = |key: &str, value: String| {
             args.extend(["-c".to_owned(), format!("mcp_servers.{name}.{key}={value}")]);
         };
-        match &server.url {
-            Some(url) => set("url", json!(url).to_string()),
-            None => {
-                set("command", json!(server.command).to_string());
-                set("args", json!(server.args).to_string());
-            }
+        if let Some(url) = &server.url {
+            set("url", json!(url).to_string());
+        } else {
+            set("command", json!(server.command).to_string());
+            set("args", json!(server.args).to_string());
         }
         for (variable, value) in &server.env {
             set(&format!("env.{variable}"), json!(value).to_string());

@@ -46,7 +46,7 @@ fn claude(files: &[(String, String)]) -> Own {
 const APPROVE: &str = "approve";
 
 fn codex(files: &[(String, String)]) -> Own {
-    let tables = files.iter().filter(|(path, _)| path.ends_with(".toml"));
+    let tables = files.iter().filter(|(path, _)| path.ends_with("config.toml"));
     let tables: Vec<_> = tables.filter_map(|(_, text)| toml_span::parse(text).ok()).collect();
     let mut own = Own::default();
     let mut trusted = Vec::new();
@@ -117,9 +117,9 @@ mod tests {
             ("claude", "s.json", r#"{"permissions":{"defaultMode":"plan"}}"#, false),
             ("claude", "s.json", r#"{"permissions":{"defaultMode":"acceptEdits"}}"#, true),
             ("claude", "s.json", "not JSON", false),
-            ("codex", "c.toml", "model = \"x\"", false),
-            ("codex", "c.toml", "sandbox_mode = \"read-only\"", false),
-            ("codex", "c.toml", "sandbox_mode = \"workspace-write\"", true),
+            ("codex", "config.toml", "model = \"x\"", false),
+            ("codex", "config.toml", "sandbox_mode = \"read-only\"", false),
+            ("codex", "config.toml", "sandbox_mode = \"workspace-write\"", true),
             ("gemini", "s.json", "{}", false),
             ("gemini", "s.json", r#"{"tools":{"allowed":["write_file"]}}"#, true),
             ("opencode", "o.json", "{}", true),

@@ -37,11 +37,7 @@ pub static AGENT: Section = Section::new(
         key("tools", Kind::Words, "tools that are allowed, as the program names them"),
         key("args", Kind::Words, "further arguments"),
         key("env", Kind::Env, "environment variables to add"),
-        key(
-            "mcp",
-            Kind::Path,
-            "a file with MCP servers, in the form of Claude Code",
-        ),
+        key("mcp", Kind::Path, "a file with MCP servers, in the form of Claude Code"),
         key(
             "window",
             Kind::Count(1, TOKENS_MAX),

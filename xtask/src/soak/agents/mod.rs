@@ -8,9 +8,11 @@
 mod check;
 mod project;
 
+use std::time::Duration;
+
 use super::kills::{gone, keepers, kill_pass};
 use super::processes::{self, Process};
-use super::scratch::{RUN, Scratch, Started};
+use super::scratch::{Ended, RUN, Scratch, Started};
 use super::{Broken, Round, record};
 
 /// What must have happened, and how often in full.
@@ -34,6 +36,10 @@ const LIMITS: &str = "limits";
 /// A driver is killed within so many milliseconds of its start: it needs a third of it to get to
 /// work, and the rest for an agent or two.
 const KILL_WITHIN_MS: u64 = 700;
+/// The pause between two looks whether something is so.
+const LOOK: Duration = Duration::from_millis(20);
+/// So many looks are made: a driver that never gets there is killed where it is.
+const LOOKS_MAX: u32 = 100;
 /// After so many kills a round is left to finish: each kill must leave the run further on, so one
 /// that needs more is stuck.
 const KILLS_MAX: u64 = 30;
@@ -76,11 +82,21 @@ impl Harm {
             // Undisturbed once in a while, as an agent that is always cut short never ends.
             let is_spared = round.rng.one_in(5) || round.tally.kills >= KILLS_MAX;
             let moment = round.moment(KILL_WITHIN_MS);
-            let mut ended = if is_spared { None } else { driver.wait_for(moment)? };
+            let mut ended = match () {
+                () if is_spared => None,
+                // On a busy machine a moment alone seldom meets it.
+                () if round.rng.one_in(4) => {
+                    until(&mut driver, || check::is_parked(&record::events(scratch)))?
+                }
+                () => driver.wait_for(moment)?,
+            };
             if ended.is_none() && !is_spared {
                 if !self.is_gentle && round.rng.one_in(3) {
-                    kills_keeper(round, scratch);
-                    ended = driver.wait_for(round.moment(KILL_WITHIN_MS))?;
+                    ended = until(&mut driver, || !keepers(scratch).is_empty())?;
+                    if ended.is_none() {
+                        kills_keeper(round, scratch);
+                        ended = driver.wait_for(round.moment(KILL_WITHIN_MS))?;
+                    }
                 }
                 if ended.is_none() {
                     self.kills(round, scratch, &mut driver)?;
@@ -128,6 +144,20 @@ impl Harm {
         round.tally.hits += u64::from(record::running(scratch) > 0);
         Ok(())
     }
+}
+
+/// Waits until something is so, the driver ends, or it has taken long enough; how the driver ended.
+fn until(driver: &mut Started, is_so: impl Fn() -> bool) -> Result<Option<Ended>, Broken> {
+    for _ in 0..LOOKS_MAX {
+        if is_so() {
+            return Ok(None);
+        }
+        let ended = driver.wait_for(LOOK)?;
+        if ended.is_some() {
+            return Ok(ended);
+        }
+    }
+    Ok(None)
 }
 
 /// Kills the keeper under its driver, which goes on.
