@@ -30,12 +30,23 @@ pub struct Server {
 /// Servers by name.
 pub type Servers = BTreeMap<String, Server>;
 
+/// Why a file has no servers that an agent can be given.
+#[derive(Debug, thiserror::Error)]
+pub enum NotServers {
+    /// It is not JSON of that form.
+    #[error("{0}")]
+    Form(#[from] serde_json::Error),
+    /// Programs do not accept that name alike.
+    #[error("{0:?} is not a name that every program accepts")]
+    Name(String),
+}
+
 /// Reads a file of MCP servers; why it cannot be read, if it can't.
-pub fn servers(text: &str) -> Result<Servers, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+pub fn servers(text: &str) -> Result<Servers, NotServers> {
+    let file: File = serde_json::from_str(text)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     match file.servers.keys().find(|name| name.is_empty() || !name.chars().all(is_plain)) {
-        Some(name) => Err(format!("{name:?} is not a name that every program accepts")),
+        Some(name) => Err(NotServers::Name(name.clone())),
         None => Ok(file.servers),
     }
 }
@@ -131,6 +142,6 @@ mod tests {
     fn a_file_that_no_program_could_read_is_refused() {
         assert!(super::servers("{").is_err());
         assert!(super::servers(r#"{"mcpServers":{"a.b":{"command":"x"}}}"#).is_err());
-        assert_eq!(super::servers("{}"), Ok(BTreeMap::new()));
+        assert!(super::servers("{}").is_ok_and(|servers| servers.is_empty()));
     }
 }

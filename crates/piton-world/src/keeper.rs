@@ -190,7 +190,7 @@ impl Connection {
 
     /// Ends what earlier attempts of a step left running: it may hold the session that the next one
     /// continues, or write the same files.
-    pub(crate) fn end_left_before(&self, attempt: &Attempt) -> Result<(), String> {
+    pub(crate) fn end_left_before(&self, attempt: &Attempt) -> Result<()> {
         let is_earlier = |stray: &strays::Stray| {
             let key = stray.key.as_deref().and_then(|key| key.parse::<Attempt>().ok());
             key.is_some_and(|left| left.step == attempt.step && left.number < attempt.number)
@@ -203,7 +203,7 @@ impl Connection {
         if names.is_empty() {
             return Ok(());
         }
-        Err(format!("processes of an earlier attempt do not end: {}", names.join(", ")))
+        Err(Error::World(refusals::processes_left(&names.join(", "))))
     }
 
     fn end_strays(&self, attached: &mut Attached) -> Result<()> {

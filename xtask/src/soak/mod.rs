@@ -36,27 +36,15 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 19] = [
-    "kill-driver",
-    "kill-all",
-    "kill-keeper",
-    "ctrl-c",
-    "two-drivers",
-    "takeover",
-    "many-writers",
-    "lanes",
-    "lanes-drivers",
-    "pull-requests",
-    "pipelines",
-    "histories",
-    "workflows",
-    "agents",
-    "sessions",
-    "reboot",
-    "power",
-    "night",
-    "list-items",
-];
+pub(crate) const NAMES: [&str; LOOPS.len()] = {
+    let mut names = [""; LOOPS.len()];
+    let mut at = 0;
+    while at < LOOPS.len() {
+        names[at] = LOOPS[at].name;
+        at += 1;
+    }
+    names
+};
 
 /// Rounds at the same time: as many as the smallest machine has cores, and enough to disturb each
 /// other.
@@ -164,45 +152,48 @@ struct Loop {
 /// No aims.
 const NONE: (&[&str], u64) = (&[], 0);
 
-const LOOPS: [Loop; NAMES.len()] = [
-    plain(0, (200, 6), "kills", kills::driver),
-    plain(1, (200, 6), "kills", kills::all),
-    plain(2, (50, 6), "kills", kills::keeper),
-    plain(3, (50, 6), "signals", interrupts::ctrl_c),
-    plain(4, (50, 4), "pairs", drivers::two),
-    plain(5, (50, 4), "stops", drivers::takeover),
-    plain(6, (1, 1), "requests", writers::many),
-    Loop { aims: lanes::AIMS, ..plain(7, (200, 2), "kills", lanes::kill) },
-    Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
-    Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
-    Loop { aims: pipelines::AIMS, ..plain(10, (100, 3), "kills", pipelines::kill) },
-    Loop { aims: histories::AIMS, ..plain(11, (200, 6), "acts", histories::history) },
-    Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
-    Loop { aims: agents::AIMS, ..plain(13, (100, 3), "kills", agents::kill) },
-    Loop { aims: sessions::AIMS, ..plain(14, (100, 2), "kills", sessions::kill) },
+const LOOPS: &[Loop] = &[
+    plain("kill-driver", (200, 6), "kills", kills::driver),
+    plain("kill-all", (200, 6), "kills", kills::all),
+    plain("kill-keeper", (50, 6), "kills", kills::keeper),
+    plain("ctrl-c", (50, 6), "signals", interrupts::ctrl_c),
+    plain("two-drivers", (50, 4), "pairs", drivers::two),
+    plain("takeover", (50, 4), "stops", drivers::takeover),
+    plain("many-writers", (1, 1), "requests", writers::many),
+    Loop { aims: lanes::AIMS, ..plain("lanes", (200, 2), "kills", lanes::kill) },
+    Loop { aims: lanes::DRIVER_AIMS, ..plain("lanes-drivers", (50, 2), "stops", lanes::drivers) },
+    Loop {
+        aims: pull_requests::AIMS,
+        ..plain("pull-requests", (50, 3), "kills", pull_requests::kill)
+    },
+    Loop { aims: pipelines::AIMS, ..plain("pipelines", (100, 3), "kills", pipelines::kill) },
+    Loop { aims: histories::AIMS, ..plain("histories", (200, 6), "acts", histories::history) },
+    Loop { aims: workflows::AIMS, ..plain("workflows", (200, 3), "kills", workflows::kill) },
+    Loop { aims: agents::AIMS, ..plain("agents", (100, 3), "kills", agents::kill) },
+    Loop { aims: sessions::AIMS, ..plain("sessions", (100, 2), "kills", sessions::kill) },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(15, (200, 3), "restarts", lanes::reboot)
+        ..plain("reboot", (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(16, (100, 3), "restarts", lanes::power)
+        ..plain("power", (100, 3), "restarts", lanes::power)
     },
-    Loop { needs: night::has_terminals, ..plain(17, (1, 1), "blows", night::night) },
-    Loop { aims: lanes::BULLET_AIMS, ..plain(18, (100, 2), "kills", lanes::bullets) },
+    Loop { needs: night::has_terminals, ..plain("night", (1, 1), "blows", night::night) },
+    Loop { aims: lanes::BULLET_AIMS, ..plain("list-items", (100, 2), "kills", lanes::bullets) },
 ];
 
-/// A loop without aims: its place, full and sample number of rounds, what a kill is called.
+/// A loop without aims: its name, full and sample number of rounds, what a kill is called.
 const fn plain(
-    place: usize,
+    name: &'static str,
     rounds: (u64, u64),
     acts: &'static str,
     round: fn(&mut Round<'_>) -> std::result::Result<(), Broken>,
 ) -> Loop {
     let needs = || Ok(());
-    Loop { name: NAMES[place], rounds: rounds.0, sample: rounds.1, acts, aims: NONE, needs, round }
+    Loop { name, rounds: rounds.0, sample: rounds.1, acts, aims: NONE, needs, round }
 }
 
 /// What a soak is asked for.

@@ -69,3 +69,27 @@ fn tests_and_comments_do_not_ship() {
     let text = "a; // why\n#[cfg(test)]\nuse b;\nc\n#[cfg(test)]\n#[expect(x)]\nmod tests {\n    d\n}\ne\n";
     assert_eq!(shipped(text), ["a; ", "", "", "c", "", "", "", "", "", "e"]);
 }
+
+/// Signatures that may say in a sentence what is wrong: parsers of one value, whose words the caller puts
+/// into its own.
+const SENTENCES_MAX: usize = 9;
+
+/// Lost: callers cannot tell one failure from another but by its words.
+#[test]
+fn errors_are_types() {
+    let mut found = Vec::new();
+    for (_, file) in sources() {
+        if !file.starts_with("crates") {
+            continue;
+        }
+        let lines = shipped(&text(&file));
+        for (at, line) in lines.iter().enumerate() {
+            let Some((_, result)) = line.split_once("Result<") else { continue };
+            if result.replace("Map<String, String>", "").contains(", String>") {
+                found.push(format!("{}:{}", file.display(), at + 1));
+            }
+        }
+    }
+    let rule = "say what is wrong by a type, not by a sentence";
+    assert!(found.len() <= SENTENCES_MAX, "{rule}:\n  {}", found.join("\n  "));
+}

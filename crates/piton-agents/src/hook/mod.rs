@@ -110,6 +110,20 @@ struct Operation {
     id: String,
 }
 
+/// Why a call cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// It did not arrive.
+    #[error("{0}")]
+    Cut(std::io::Error),
+    /// It is not what programs send.
+    #[error("{0}")]
+    NotJson(serde_json::Error),
+    /// Nobody knows whose it is.
+    #[error("it names no session")]
+    NoSession,
+}
+
 /// What a status line is told of the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -120,9 +134,9 @@ struct Window {
 
 impl Call {
     /// Reads what is on standard input.
-    pub fn read(bytes: &[u8]) -> Result<Self, String> {
-        let call: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if call.session.is_empty() { Err("it names no session".to_owned()) } else { Ok(call) }
+    pub fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let call: Self = serde_json::from_slice(bytes).map_err(Unreadable::NotJson)?;
+        if call.session.is_empty() { Err(Unreadable::NoSession) } else { Ok(call) }
     }
 
     /// The moment.

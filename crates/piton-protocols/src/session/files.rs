@@ -11,7 +11,7 @@ use std::rc::Rc;
 use piton_core::event::{Event, Reason, SessionNotResumed, SessionSaved};
 use piton_core::hash::Sha;
 use piton_core::{Plan, RunState, Timestamp};
-use piton_formats::diagnostic::code;
+use piton_formats::diagnostic::{Diagnostic, code};
 use piton_formats::json::{Object, Tree};
 use piton_formats::yaml::Document;
 use serde::{Deserialize, Serialize};
@@ -366,7 +366,10 @@ impl Edit for Changing {
         };
         let new = match self.changed(&old, there.is_none(), done) {
             Ok(new) => new,
-            Err(why) => return Wanted::Refused(why),
+            Err(problem) => {
+                let why = format!("line {}: {}", problem.line, problem.message);
+                return Wanted::Refused(why);
+            }
         };
         let count = self.pending.len();
         if new == old {
@@ -393,7 +396,7 @@ impl Edit for Changing {
 
 impl Changing {
     /// The text with all steps from one on.
-    fn changed(&self, old: &str, is_missing: bool, from: usize) -> Result<String, String> {
+    fn changed(&self, old: &str, is_missing: bool, from: usize) -> Result<String, Box<Diagnostic>> {
         if self.kind == FileKind::Delta {
             return self.taken(old, from);
         }
@@ -407,10 +410,7 @@ impl Changing {
             return Ok(old.to_owned());
         }
         let text = if is_missing { PROGRESS } else { old };
-        let words = |problem: Box<piton_formats::Diagnostic>| {
-            format!("line {}: {}", problem.line, problem.message)
-        };
-        let mut document = Document::new(&self.path, text).map_err(words)?;
+        let mut document = Document::new(&self.path, text)?;
         for (at, step) in steps {
             match step {
                 Step::Changes(changes) => {
@@ -419,7 +419,7 @@ impl Changing {
                         document = match change.apply(&document, is_board) {
                             // A task that a person removed since needs no change.
                             Err(problem) if problem.code == code::UNKNOWN_ID => document,
-                            changed => changed.map_err(words)?,
+                            changed => changed?,
                         };
                     }
                 }
@@ -429,7 +429,7 @@ impl Changing {
                         ("event", "checkpoint resume failed".into()),
                         ("error", why.as_str().into()),
                     ]);
-                    document.push(&[LOG_FIELD], entry).map_err(words)?;
+                    document.push(&[LOG_FIELD], entry)?;
                 }
                 Step::Synced => {}
             }
@@ -438,8 +438,8 @@ impl Changing {
     }
 
     /// The list of changes without those that are written.
-    fn taken(&self, old: &str, from: usize) -> Result<String, String> {
-        let mut object = Object::new(&self.path, old).map_err(|problem| problem.message)?;
+    fn taken(&self, old: &str, from: usize) -> Result<String, Box<Diagnostic>> {
+        let mut object = Object::new(&self.path, old)?;
         let mut left = object.get(&["changes"]).unwrap_or_default();
         let left = left.as_array_mut().map(std::mem::take).unwrap_or_default();
         let (mut left, count) = (left.clone(), left.len());

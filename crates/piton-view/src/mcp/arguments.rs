@@ -4,29 +4,35 @@ use serde_json::{Map, Value};
 
 use super::tools::{Kind, Param, Tool};
 
+/// What is wrong with an argument, in words for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong(pub String);
+
 /// Arguments that fit the tool.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Checks what a client sent; says what is wrong with it.
-    pub fn read(tool: &Tool, given: Map<String, Value>) -> Result<Self, String> {
+    pub fn read(tool: &Tool, given: Map<String, Value>) -> Result<Self, Wrong> {
         // A client may send null for what it leaves out.
         let given: Map<_, _> = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
         let known: Vec<&str> = tool.params.iter().map(|param| param.name).collect();
         if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(format!("`{}` has no argument `{name}`; it has: {known}", tool.name));
+            let message = format!("`{}` has no argument `{name}`; it has: {known}", tool.name);
+            return Err(Wrong(message));
         }
         for param in tool.params {
             match given.get(param.name) {
-                Some(value) => check(param, value)
-                    .map_err(|wanted| format!("the argument `{}` must be {wanted}", param.name))?,
+                Some(value) => check(param, value).map_err(|Wrong(wanted)| {
+                    Wrong(format!("the argument `{}` must be {wanted}", param.name))
+                })?,
                 None if param.required => {
-                    return Err(format!(
+                    return Err(Wrong(format!(
                         "`{}` needs the argument `{}`: {}",
                         tool.name, param.name, param.about
-                    ));
+                    )));
                 }
                 None => {}
             }
@@ -61,29 +67,30 @@ impl Arguments {
     }
 }
 
-fn check(param: &Param, value: &Value) -> Result<(), String> {
+fn check(param: &Param, value: &Value) -> Result<(), Wrong> {
+    let must_be = |words: String| Err(Wrong(words));
     let is_text = |value: &Value, max: usize| {
         let text = value.as_str().unwrap_or_default();
         !text.trim().is_empty() && text.chars().count() <= max
     };
     match param.kind {
         Kind::Text { max } if is_text(value, max) => Ok(()),
-        Kind::Text { max } => Err(format!("a text of 1 to {max} characters")),
+        Kind::Text { max } => must_be(format!("a text of 1 to {max} characters")),
         Kind::Count { min, max } if value.as_u64().is_some_and(|n| (min..=max).contains(&n)) => {
             Ok(())
         }
-        Kind::Count { min, max } => Err(format!("a whole number from {min} to {max}")),
+        Kind::Count { min, max } => must_be(format!("a whole number from {min} to {max}")),
         Kind::Word(words) if value.as_str().is_some_and(|word| words.contains(&word)) => Ok(()),
-        Kind::Word(words) => Err(format!("one of: {}", words.join(", "))),
+        Kind::Word(words) => must_be(format!("one of: {}", words.join(", "))),
         Kind::Flag if value.is_boolean() => Ok(()),
-        Kind::Flag => Err("true or false".to_owned()),
+        Kind::Flag => must_be("true or false".to_owned()),
         Kind::Texts { count, max } => {
             let fits =
                 |all: &Vec<Value>| all.len() <= count && all.iter().all(|one| is_text(one, max));
             if value.as_array().is_some_and(fits) {
                 Ok(())
             } else {
-                Err(format!("a list of at most {count} texts of 1 to {max} characters"))
+                must_be(format!("a list of at most {count} texts of 1 to {max} characters"))
             }
         }
     }
@@ -97,7 +104,7 @@ mod tests {
     use super::super::TOOLS;
     use super::*;
 
-    fn read(name: &str, given: &Value) -> Result<Arguments, String> {
+    fn read(name: &str, given: &Value) -> Result<Arguments, Wrong> {
         let tool = TOOLS.iter().find(|tool| tool.name == name).unwrap();
         Arguments::read(tool, given.as_object().unwrap().clone())
     }
@@ -117,7 +124,7 @@ mod tests {
             ("checkpoint", json!({ "parts": [""] }), "`parts` must be a list of at most 8 texts"),
             ("diff", json!({ "from": "now", "stat": "yes" }), "`stat` must be true or false"),
         ] {
-            let why = read(name, &given).unwrap_err();
+            let Wrong(why) = read(name, &given).unwrap_err();
             assert!(why.contains(wanted), "{why}");
         }
     }

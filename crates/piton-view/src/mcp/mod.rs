@@ -12,7 +12,7 @@ pub mod tools;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, Wrong};
 pub use resources::Resource;
 pub use tools::{TOOLS, Tool};
 

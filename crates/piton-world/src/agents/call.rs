@@ -88,10 +88,11 @@ pub(crate) fn call(
 }
 
 /// The MCP servers of an agent; why they cannot be read, if they can't.
-pub(super) fn servers(agent: &Agent, root: &Path) -> Result<Servers, String> {
+pub(super) fn servers(agent: &Agent, root: &Path) -> io::Result<Servers> {
     let Some(file) = &agent.mcp else { return Ok(Servers::new()) };
-    let text = std::fs::read_to_string(root.join(file)).map_err(|error| error.to_string());
-    text.and_then(|text| mcp::servers(&text)).map_err(|why| format!("{file}: {why}"))
+    let text = std::fs::read_to_string(root.join(file));
+    text.and_then(|text| mcp::servers(&text).map_err(io::Error::other))
+        .map_err(|why| io::Error::other(format!("{file}: {why}")))
 }
 
 /// Writes a file outside of the attempt's folder, unless it is there.

@@ -54,24 +54,23 @@ impl RealWorld {
     /// Follows the agent of an attempt that is about to start; whether it may.
     pub(crate) fn begin_agent(&mut self, order: &Order) -> bool {
         let Err(error) = self.try_agent(order) else { return true };
-        let attempt = order.attempt.clone();
+        let (attempt, error) = (order.attempt.clone(), error.to_string());
         let refused = Happening::NotStarted { attempt, error, no_such_program: false };
         self.refused.push(refused);
         false
     }
 
     /// The same, with the reason.
-    fn try_agent(&mut self, order: &Order) -> std::result::Result<(), String> {
+    fn try_agent(&mut self, order: &Order) -> Result<()> {
         let known = order.agent.as_ref().map(|of| &of.agent).filter(|agent| agent.is_known());
         if let Some(agent) = known {
-            super::call::servers(agent, &self.root)?;
+            super::call::servers(agent, &self.root).map_err(failed)?;
             // A wrapper that was killed may have left the program that it wraps.
             if order.attempt.number > 1 {
                 self.keeper.end_left_before(&order.attempt)?;
             }
         }
-        let begun = self.with_agents(|agents, around| agents.begin(order, around));
-        begun.map_err(|error| error.to_string())
+        self.with_agents(|agents, around| agents.begin(order, around)).map_err(failed)
     }
 
     /// What agents said since the last look; those that are to be interrupted now are.

@@ -8,12 +8,13 @@ mod log;
 mod measure;
 pub mod note;
 mod slow;
+mod trouble;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use piton_agents::hook::{Call, Caller, Moment};
+use piton_agents::hook::{Call, Caller, Moment, Unreadable};
 use piton_protocols::Table;
 use piton_protocols::session::tokens::Usage;
 use piton_view::hook::{Answer, stop_now};
@@ -24,6 +25,7 @@ use crate::environment;
 use crate::error::CommandError;
 use crate::ui;
 use note::{Note, Passed};
+use trouble::{Result, Trouble};
 
 pub use log::failures;
 pub use slow::is_of_another;
@@ -52,7 +54,7 @@ pub fn called(table: &'static Table) -> Option<ExitCode> {
 }
 
 /// The same with options on the command line, or with a program that is not known.
-pub fn run(table: &'static Table, args: &HookArgs) -> Result<(), CommandError> {
+pub fn run(table: &'static Table, args: &HookArgs) -> std::result::Result<(), CommandError> {
     let Some(caller) = Caller::find(&args.program) else {
         let known: Vec<&str> = Caller::ALL.into_iter().map(Caller::as_str).collect();
         let message = format!("`{}` is not an agent program with hooks", args.program);
@@ -78,12 +80,12 @@ pub fn main(table: &'static Table, caller: Caller) -> ExitCode {
             match answer(table, &asked) {
                 Ok(Some(answer)) => ui::data_json(&answer),
                 Ok(None) => {}
-                Err(why) => log::add(&asked.project.state_dir, &asked.words(), &why),
+                Err(why) => log::add(&asked.project.state_dir, &asked.words(), &why.to_string()),
             }
         }
         Err((project, why)) => {
             if let Some(project) = project {
-                log::add(&project.state_dir, caller.as_str(), &why);
+                log::add(&project.state_dir, caller.as_str(), &why.to_string());
             }
         }
     }
@@ -106,12 +108,13 @@ fn input() -> impl std::io::Read {
 }
 
 /// Reads the call and finds the project.
-fn look(caller: Caller) -> Result<Asked, (Option<Project>, String)> {
+fn look(caller: Caller) -> std::result::Result<Asked, (Option<Project>, Trouble)> {
     let mut bytes = Vec::new();
     let read = input().read_to_end(&mut bytes);
     let here = environment::current_folder().unwrap_or_default();
-    let project = |dir: &Path| Project::for_person(dir).map_err(|error| error.to_string());
-    let call = read.map_err(|error| error.to_string()).and_then(|_| Call::read(&bytes));
+    let project = |dir: &Path| Project::for_person(dir).map_err(Trouble::Project);
+    let call = read.map_err(Unreadable::Cut).and_then(|_| Call::read(&bytes));
+    let call = call.map_err(Trouble::Input);
     let call = call.map_err(|why| (project(&here).ok(), why))?;
     let cwd = call.cwd.as_ref().map(PathBuf::from).filter(|dir| dir.is_absolute());
     let cwd = cwd.unwrap_or(here);
@@ -119,7 +122,7 @@ fn look(caller: Caller) -> Result<Asked, (Option<Project>, String)> {
     Ok(Asked { caller, call, project, cwd })
 }
 
-fn answer(table: &'static Table, asked: &Asked) -> Result<Option<Answer>, String> {
+fn answer(table: &'static Table, asked: &Asked) -> Result<Option<Answer>> {
     // A subagent has a context of its own, and ends without the session.
     if asked.call.agent_id.is_some() {
         return Ok(None);
@@ -151,7 +154,7 @@ fn answer(table: &'static Table, asked: &Asked) -> Result<Option<Answer>, String
 }
 
 /// Operations have ended: how full is the context?
-fn between(table: &'static Table, asked: &Asked, note: Note) -> Result<Option<Answer>, String> {
+fn between(table: &'static Table, asked: &Asked, note: Note) -> Result<Option<Answer>> {
     let (used, window) = measure::usage(asked, &note);
     let first = if note.first == 0 { used } else { note.first };
     let new = Note { used, first, window, ..note };

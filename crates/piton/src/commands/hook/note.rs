@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use piton_core::event::Reason;
 use piton_core::hash::Sha;
 
+use super::trouble::{Result, Trouble};
+
 /// The folder with a note about each session, in the state folder.
 const NOTES: &str = "hooks";
 /// The first word of a note.
@@ -95,7 +97,7 @@ impl Note {
     }
 
     /// Keeps it.
-    pub fn keep(&self, state_dir: &Path, session: &str) -> Result<(), String> {
+    pub fn keep(&self, state_dir: &Path, session: &str) -> Result<()> {
         let Self { used, first, window, is_stopped, denials, is_kept, .. } = self;
         let (pid, since) = self.process;
         let (passed, stopped, kept) =
@@ -112,7 +114,7 @@ impl Note {
             }
             written => written,
         };
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        written.map_err(|error| Trouble::Note(path, error))
     }
 
     /// The same with an agent that is stopped, or not any more.

@@ -12,19 +12,19 @@ use piton_view::hook::{Answer, stop_now, warned};
 use piton_view::session::Saved;
 
 use super::note::{Note, Passed};
+use super::trouble::Result;
 use super::{Asked, log, measure};
 use crate::cli::{EndArgs, Which};
 use crate::commands::session::{self, Here};
 use crate::context::Context;
 use crate::environment;
-use crate::error::CommandError;
 
 /// So long a hook may take: shorter than the limits that `init` writes, so that it ends by itself and
 /// says so. What it was recording then is finished by the next command.
 const TIME_MAX: Duration = Duration::from_secs(25);
 
 /// The project of a call, opened.
-fn open(table: &'static Table, asked: &Asked) -> Result<Context, String> {
+fn open(table: &'static Table, asked: &Asked) -> Result<Context> {
     let (state_dir, words) = (asked.project.state_dir.clone(), asked.words());
     let limit = move || {
         std::thread::sleep(TIME_MAX);
@@ -33,15 +33,10 @@ fn open(table: &'static Table, asked: &Asked) -> Result<Context, String> {
     };
     // On a machine without room for a thread, the program that called sets the limit.
     let _ = std::thread::Builder::new().spawn(limit);
-    Context::new(table, &asked.cwd, (false, false), true).map_err(words_of)
+    Ok(Context::new(table, &asked.cwd, (false, false), true)?)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
-fn words_of(error: CommandError) -> String {
-    format!("{}: {}", error.code, error.message)
-}
-
-fn keep(asked: &Asked, note: &Note) -> Result<(), String> {
+fn keep(asked: &Asked, note: &Note) -> Result<()> {
     note.keep(asked.state_dir(), &asked.call.session)
 }
 
@@ -61,9 +56,9 @@ fn first_note(asked: &Asked, here: &Here<'_>, old: Option<&Note>) -> Note {
 }
 
 /// Makes the note of a session whose start nobody saw.
-pub(super) fn begin(table: &'static Table, asked: &Asked) -> Result<Option<Note>, String> {
+pub(super) fn begin(table: &'static Table, asked: &Asked) -> Result<Option<Note>> {
     let context = open(table, asked)?;
-    let here = Here::find(&context).map_err(words_of)?;
+    let here = Here::find(&context)?;
     let note = first_note(asked, &here, None);
     // A folder without a memory bank and without a ledger is none of ours: nothing is left there.
     if !note.is_kept && !asked.state_dir().exists() {
@@ -78,9 +73,9 @@ pub(super) fn start(
     table: &'static Table,
     asked: &Asked,
     old: Option<Note>,
-) -> Result<Option<Answer>, String> {
+) -> Result<Option<Answer>> {
     let context = open(table, asked)?;
-    let here = Here::find(&context).map_err(words_of)?;
+    let here = Here::find(&context)?;
     let mut note = first_note(asked, &here, old.as_ref());
     if asked.call.is_compacted() {
         // The conversation is short again: its thresholds are ahead of it.
@@ -99,7 +94,7 @@ pub(super) fn start(
     }
     let session = Some(asked.call.session.clone());
     let used = asked.call.tokens();
-    let started = session::begin(here, session, used).map_err(words_of)?;
+    let started = session::begin(here, session, used)?;
     let remarks = started.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     Ok(match started.context {
         Some(text) => Some(Answer::context(&asked.call.event, text)),
@@ -124,9 +119,9 @@ fn save(
     reason: Reason,
     usage: Option<Usage>,
     message: &str,
-) -> Result<Saved, String> {
+) -> Result<Saved> {
     let session = Some(asked.call.session.clone());
-    session::save(here, session, reason, usage, message).map_err(words_of)
+    Ok(session::save(here, session, reason, usage, message)?)
 }
 
 /// A threshold was passed: a checkpoint, and at the last one the agent stops.
@@ -135,10 +130,10 @@ pub(super) fn threshold(
     asked: &Asked,
     note: Note,
     usage: Usage,
-) -> Result<Option<Answer>, String> {
+) -> Result<Option<Answer>> {
     let Some(reason) = usage.trigger() else { return Ok(None) };
     let context = open(table, asked)?;
-    let here = Here::find(&context).map_err(words_of)?;
+    let here = Here::find(&context)?;
     let saved = save(here, asked, reason, Some(usage), "")?;
     let passed = Passed::of(Some(reason));
     let note = Note { passed, ..note };
@@ -166,7 +161,7 @@ pub(super) fn compact(
     table: &'static Table,
     asked: &Asked,
     note: Option<Note>,
-) -> Result<Option<Answer>, String> {
+) -> Result<Option<Answer>> {
     checkpoint(table, asked, note, Reason::TokenWarning, "before compaction")
 }
 
@@ -175,7 +170,7 @@ pub(super) fn stop(
     table: &'static Table,
     asked: &Asked,
     note: Option<Note>,
-) -> Result<Option<Answer>, String> {
+) -> Result<Option<Answer>> {
     if note.as_ref().is_some_and(|note| note.is_stopped) {
         return Ok(None);
     }
@@ -188,16 +183,16 @@ fn checkpoint(
     note: Option<Note>,
     reason: Reason,
     message: &str,
-) -> Result<Option<Answer>, String> {
+) -> Result<Option<Answer>> {
     if note.as_ref().is_some_and(|note| !note.is_kept) {
         return Ok(None);
     }
     let context = open(table, asked)?;
-    let here = Here::find(&context).map_err(words_of)?;
+    let here = Here::find(&context)?;
     if !here.config.enabled || !here.bank.is_there() {
         return Ok(None);
     }
-    if !session::has_work(&here, Some(&asked.call.session)).map_err(words_of)? {
+    if !session::has_work(&here, Some(&asked.call.session))? {
         return Ok(None);
     }
     let note = note.unwrap_or_else(|| first_note(asked, &here, None));
@@ -212,13 +207,13 @@ pub(super) fn end(
     table: &'static Table,
     asked: &Asked,
     note: Option<Note>,
-) -> Result<Option<Answer>, String> {
+) -> Result<Option<Answer>> {
     Note::forget(asked.state_dir(), &asked.call.session);
     if note.as_ref().is_some_and(|note| !note.is_kept || note.is_stopped) {
         return Ok(None);
     }
     let context = open(table, asked)?;
     let which = Which { session: Some(asked.call.session.clone()), tokens: None };
-    session::end(&context, &EndArgs { which }).map_err(words_of)?;
+    session::end(&context, &EndArgs { which })?;
     Ok(None)
 }

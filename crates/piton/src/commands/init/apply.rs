@@ -159,11 +159,11 @@ fn text(path: &Path) -> Result<Option<String>> {
     match read::text(path, BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(odd(&path.display().to_string(), &error.to_string())),
+        Err(error) => Err(odd(&path.display().to_string(), &error)),
     }
 }
 
-fn odd(file: &str, why: &str) -> CommandError {
+fn odd(file: &str, why: &dyn std::fmt::Display) -> CommandError {
     CommandError::new(Kind::Blocked, "agent-settings", format!("{file}: {why}"))
         .hint("fix this file, then run the command again; nothing was changed")
 }

@@ -1,7 +1,9 @@
 //! Edits of the files of agent programs: what is added, and how it is found and taken out again.
 
+use std::fmt;
 use std::path::PathBuf;
 
+use piton_formats::Diagnostic;
 use piton_formats::json::{Object, Tree};
 
 /// What is in every hook of ours.
@@ -38,23 +40,48 @@ pub(super) enum Member {
     Value(&'static [&'static str], Tree),
 }
 
+/// Why a file cannot be edited.
+#[derive(Debug)]
+pub(super) enum Odd {
+    /// A file with the name of ours is somebody else's.
+    NotOurs,
+    /// Something else stands where hooks belong.
+    NoPlace,
+    /// A TOML file has the first without a table, where the second belongs.
+    NoTable(String, String),
+    /// It cannot be read.
+    NotValid(Box<Diagnostic>),
+}
+
+impl fmt::Display for Odd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOurs => f.write_str("it is somebody else's"),
+            Self::NoPlace => {
+                f.write_str("it has something other than an object where hooks belong")
+            }
+            Self::NoTable(parent, name) => {
+                write!(f, "it has `{parent}` without a table; add `{name}` yourself")
+            }
+            Self::NotValid(problem) => f.write_str(&problem.message),
+        }
+    }
+}
+
 impl What {
     /// The file with the edit; the same text if it has it already.
-    pub(super) fn add(&self, file: &str, old: Option<&str>) -> Result<String, String> {
+    pub(super) fn add(&self, file: &str, old: Option<&str>) -> Result<String, Odd> {
         let old_or = |empty: &str| old.unwrap_or(empty).to_owned();
         match self {
             Self::Own(text) => match old {
-                Some(old) if old != text && !is_ours(old) => {
-                    Err("it is somebody else's".to_owned())
-                }
+                Some(old) if old != text && !is_ours(old) => Err(Odd::NotOurs),
                 _ => Ok(text.clone()),
             },
             Self::Json(members) | Self::Commented(members) => {
                 let text = old.filter(|text| !text.trim().is_empty()).unwrap_or("{}\n");
                 let mut object = self.object(file, text)?;
                 let added = members.iter().all(|member| member.add(&mut object));
-                let odd = || "it has something other than an object where hooks belong".to_owned();
-                if added { Ok(object.into_text()) } else { Err(odd()) }
+                if added { Ok(object.into_text()) } else { Err(Odd::NoPlace) }
             }
             Self::Toml(table) => {
                 let old = old_or("");
@@ -70,9 +97,7 @@ impl What {
                     return Ok(old);
                 }
                 if old.lines().any(is_inline) {
-                    return Err(format!(
-                        "it has `{parent}` without a table; add `{name}` yourself"
-                    ));
+                    return Err(Odd::NoTable(parent.to_owned(), name.to_owned()));
                 }
                 let gap = match old.as_str() {
                     "" => "",
@@ -84,16 +109,16 @@ impl What {
         }
     }
 
-    fn object(&self, file: &str, text: &str) -> Result<Object, String> {
+    fn object(&self, file: &str, text: &str) -> Result<Object, Odd> {
         let read = match self {
             Self::Commented(_) => Object::with_comments(file, text),
             _ => Object::new(file, text),
         };
-        read.map_err(|problem| problem.message)
+        read.map_err(Odd::NotValid)
     }
 
     /// The file without the edit, although somebody changed the rest of it; `None` for no file.
-    pub(super) fn take_out(&self, file: &str, text: &str) -> Result<Option<String>, String> {
+    pub(super) fn take_out(&self, file: &str, text: &str) -> Result<Option<String>, Odd> {
         match self {
             // What somebody wrote into a file of ours is theirs.
             Self::Own(own) => Ok((own != text).then(|| text.to_owned())),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use piton_protocols::Table;
 use piton_view::mcp::resources::{JSON, TEMPLATES};
-use piton_view::mcp::{Arguments, INSTRUCTIONS, Reply, Resource, TOOLS, schema};
+use piton_view::mcp::{Arguments, INSTRUCTIONS, Reply, Resource, TOOLS, Wrong, schema};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
@@ -103,10 +103,9 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let called = || {
-            let arguments =
-                Arguments::read(tool, request.arguments.unwrap_or_default()).map_err(|why| {
-                    CommandError::usage("usage", why).hint("correct it and call again")
-                })?;
+            let arguments = Arguments::read(tool, request.arguments.unwrap_or_default()).map_err(
+                |Wrong(why)| CommandError::usage("usage", why).hint("correct it and call again"),
+            )?;
             let caller = Caller { project: self.context()?, session: session(&context.meta) };
             call::call(&caller, tool.name, &arguments)
         };
