@@ -11,6 +11,7 @@ mod kills;
 #[path = "mcp/revisions.rs"]
 mod revisions;
 #[path = "session/scene.rs"]
+#[allow(dead_code, reason = "the bench of the tests of sessions, used in part")]
 mod scene;
 #[path = "mcp/steps.rs"]
 mod steps;

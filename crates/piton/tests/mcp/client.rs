@@ -1,4 +1,5 @@
 //! A client that writes its lines itself.
+#![expect(clippy::needless_pass_by_value, reason = "arguments are written where a tool is called")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
