@@ -35,7 +35,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 18] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -51,6 +51,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "workflows",
     "agents",
     "sessions",
+    "many-sessions",
     "reboot",
     "power",
 ];
@@ -177,15 +178,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: workflows::AIMS, ..plain(12, (200, 3), "kills", workflows::kill) },
     Loop { aims: agents::AIMS, ..plain(13, (100, 3), "kills", agents::kill) },
     Loop { aims: sessions::AIMS, ..plain(14, (100, 2), "kills", sessions::kill) },
+    plain(15, (10, 1), "agents", sessions::many),
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,
-        ..plain(15, (200, 3), "restarts", lanes::reboot)
+        ..plain(16, (200, 3), "restarts", lanes::reboot)
     },
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_lose_power,
-        ..plain(16, (100, 3), "restarts", lanes::power)
+        ..plain(17, (100, 3), "restarts", lanes::power)
     },
 ];
 
