@@ -171,6 +171,7 @@ const LOOPS: &[Loop] = &[
     Loop { aims: workflows::AIMS, ..plain("workflows", (200, 3), "kills", workflows::kill) },
     Loop { aims: agents::AIMS, ..plain("agents", (100, 3), "kills", agents::kill) },
     Loop { aims: sessions::AIMS, ..plain("sessions", (100, 2), "kills", sessions::kill) },
+    plain("many-sessions", (10, 1), "agents", sessions::many),
     Loop {
         aims: lanes::RESTART_AIMS,
         needs: machine::can_reboot,

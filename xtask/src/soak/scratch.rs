@@ -185,10 +185,24 @@ impl Scratch {
 
     /// Starts the program with something to read.
     pub(super) fn start_with(&self, words: &[&str], input: &str) -> Result<Started, Broken> {
+        self.start_reading(words, self.input(input)?.into())
+    }
+
+    /// Runs the program with something to read; what it says is not kept with the rest.
+    pub(super) fn answers(
+        &self,
+        words: &[&str],
+        input: &str,
+    ) -> Result<std::process::Output, Broken> {
+        self.piton(words).stdin(self.input(input)?).output().map_err(|e| e.to_string())
+    }
+
+    /// A file with something to read, without a name.
+    fn input(&self, text: &str) -> Result<fs::File, Broken> {
         let mut file = tempfile::tempfile_in(&self.outside).map_err(|e| e.to_string())?;
-        let written = std::io::Write::write_all(&mut file, input.as_bytes());
+        let written = std::io::Write::write_all(&mut file, text.as_bytes());
         written.and_then(|()| std::io::Seek::rewind(&mut file)).map_err(|e| e.to_string())?;
-        self.start_reading(words, file.into())
+        Ok(file)
     }
 
     fn start_reading(&self, words: &[&str], input: Stdio) -> Result<Started, Broken> {

@@ -49,3 +49,39 @@ fn stack_and_objective_are_found_in_either_file() {
         (&json!("nextjs"), &json!("Ship it"))
     );
 }
+
+/// Lost: a person could not see what a file of the bank says.
+#[test]
+fn inspect_reads_each_file_as_it_comes() {
+    let scene = Scene::new();
+    let write = |name: &str, text: &str| scene.project.write(name, text);
+    write("files/latest.json", "{\"timestamp\": \"\", \"state\": {}, \"tokenUsage\": {}}");
+    write(
+        "files/progress-delta.json",
+        "{\"changes\": [], \"usage\": {\"flushThreshold\": 10}, \"instructions\": {\"example\": {\"operation\": \"move\", \"taskId\": \"T001\"}}}",
+    );
+    write(
+        "files/backlog-1.yaml",
+        "backlog:\n  - id: T001\n  - id: T002\ninProgress: []\ndone: []\nsprintSchedule:\n  - id: \"\"\n    tasks: []\n---\n",
+    );
+    write("files/projectConfig.md", "---\nSTACK_ID: \"\"\n---\n# Project\n");
+    write("files/activeContext.md", "---\ncurrentObjective:\n  summary: \"\"\n---\n");
+    write("files/protocol.md", "---\ncheckpointTriggers:\n  manual: false\n---\n# Rules\n");
+    for (name, format, key, value) in [
+        ("latest.json", "session/checkpoint", "active", json!(false)),
+        ("progress-delta.json", "session/delta", "changes", json!(0)),
+        ("progress-delta.json", "session/delta", "flush_threshold", json!(10)),
+        ("backlog-1.yaml", "session/board", "backlog", json!(["T001", "T002"])),
+        ("backlog-1.yaml", "session/board", "active_sprint", json!(null)),
+        ("projectConfig.md", "session/config", "stack_id", json!("")),
+        ("activeContext.md", "session/context", "objective", json!("")),
+        ("protocol.md", "session/config", "autoResume", json!(true)),
+    ] {
+        let read = scene.piton(&format!("inspect files/{name} --json")).exits(0).json();
+        assert_eq!(
+            (&read["format"], &read["data"][key]),
+            (&json!(format), &value),
+            "{name}: {read}"
+        );
+    }
+}

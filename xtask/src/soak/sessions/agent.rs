@@ -22,13 +22,29 @@ const TOKENS: [u64; 3] = [100_000, 151_000, 182_000];
 
 /// Works through the board, killed now and then.
 pub(super) fn works(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
-    let has_mcp = scratch.piton(&["help", "mcp"]).output().is_ok_and(|o| o.status.success());
+    let has_mcp = has_mcp(scratch);
     let (driver, typical_ms) = (None, CALL_MS);
     let mut agent = Agent { round, scratch, session: String::new(), has_mcp, driver, typical_ms };
     for number in 0..SESSIONS {
         agent.session(number)?;
     }
     agent.driver_ends()
+}
+
+/// Whether the program has a server for MCP.
+pub(super) fn has_mcp(scratch: &Scratch) -> bool {
+    scratch.piton(&["help", "mcp"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// What a client says that calls one tool over MCP.
+pub(super) fn mcp_lines(tool: &str, arguments: &Value) -> String {
+    let client = json!({"name": "soak", "version": "1"});
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}),
+    ];
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 struct Agent<'a, 'r> {
@@ -103,13 +119,7 @@ impl Agent<'_, '_> {
 
     /// Calls a tool over MCP.
     fn mcp(&mut self, tool: &str, arguments: &Value) -> Result<(), Broken> {
-        let client = json!({"name": "soak", "version": "1"});
-        let lines = [
-            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}}),
-            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}),
-        ];
-        let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let input = mcp_lines(tool, arguments);
         self.call(MCP, &["mcp"], &input)
     }
 

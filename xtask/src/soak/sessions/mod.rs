@@ -8,12 +8,14 @@
 mod agent;
 mod bank;
 mod check;
+mod many;
 
 use super::reader::{Content, Reader};
 use super::scratch::Scratch;
 use super::{Broken, Round};
 
 pub(super) use bank::{is_board, is_checkpoint};
+pub(super) use many::many;
 
 /// What must have been killed, and how often in full; MCP only where the program has it.
 pub(super) const AIMS: (&[&str], u64) = (&[HOOK, COMMAND, DRIVER], 100);
