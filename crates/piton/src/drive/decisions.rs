@@ -57,9 +57,17 @@ fn changes(
         if own { work.latest.snapshot.clone() } else { approval::newest_snapshot(state) }
     };
     let (last, seen) = approval::decided_before(state, gate)?;
-    let now = steps.iter().find_map(snapshot)?;
+    // What lanes merged is in base, with the work of all of them.
+    let merged = |path: &StepPath| {
+        let work = state.lane(&path.lane())?.work.as_deref()?;
+        let base =
+            work.merged().and_then(|merged| merged.to.as_ref()).map(|_| &work.base_branch)?;
+        Some(format!("refs/heads/{base}^{{tree}}"))
+    };
+    let now = steps.iter().find_map(merged);
+    let now = now.or_else(|| Some(format!("{}:tree", steps.iter().find_map(snapshot)?)))?;
     let root = &context.project.root;
-    let (seen, now) = (format!("{seen}:tree"), format!("{now}:tree"));
+    let seen = format!("{seen}:tree");
     let counted = history::diff(root, &seen, &now, true).unwrap_or_default();
     if counted.is_empty() && last == Last::Nothing {
         return None;

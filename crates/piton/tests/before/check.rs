@@ -84,8 +84,7 @@ fn a_missing_agent_with_a_fallback_is_no_problem() {
     let fallback = "command = [\"no-such-agent\"]\non_limit = \"fallback\"\nfallback = [\"ok\"]";
     project.write("plan.toml", &PLAN.replace("command = [\"no-such-agent\"]", fallback));
     project.commit();
-    let said = project.piton(&["check", "plan.toml"]);
-    assert!(!said.stdout.contains("agent-missing"), "{}{}", said.stdout, said.stderr);
+    project.piton(&["check", "plan.toml"]).exits(0);
 }
 
 /// Lost: whoever runs some file would be told what is wrong with it, and not what a plan is.

@@ -143,6 +143,9 @@ impl Night<'_> {
         if said.code() != 3 {
             return Err(format!("the night ended with {}, not at the gate", said.word()));
         }
+        if !said.said.contains("5 files changed") {
+            return Err("the person at the gate does not see the work of all lanes".to_owned());
+        }
         let looked = self.scratch.piton(&["waiting"]).output().map_err(|e| e.to_string())?;
         if !String::from_utf8_lossy(&looked.stdout).contains("Review before release") {
             return Err("nobody is told that the gate waits".to_owned());
@@ -202,7 +205,9 @@ fn paid_once(scratch: &Scratch) -> Result<(), Broken> {
             account.iter().filter(|known| **known == line).count()
         };
         let of_lane = |event: &&(u64, Event)| match &event.1 {
-            Event::StepStarted(e) => e.step.lane == lane && e.step.step == "work",
+            Event::StepStarted(e) => {
+                e.step.phase != "release" && e.step.lane == lane && e.step.step == "work"
+            }
             _ => false,
         };
         let started = events.iter().filter(of_lane).count();
