@@ -77,7 +77,7 @@ impl Layout {
             Some((_, indent)) => own.value(value, indent, false),
             None => own.flat().value(value, "", false),
         };
-        let gap = if members.len() == 1 && gap.is_empty() { own.space() } else { gap };
+        let gap = if members.len() == 1 && gap.is_empty() { own.space() } else { between(gap) };
         let end = last.value.end;
         (end..end, format!(",{gap}{key}{}{written}", own.colon))
     }
@@ -98,7 +98,7 @@ impl Layout {
             Some((_, indent)) => self.value(value, indent, false),
             None => self.flat().value(value, "", false),
         };
-        let gap = if elements.len() == 1 && gap.is_empty() { self.space() } else { gap };
+        let gap = if elements.len() == 1 && gap.is_empty() { self.space() } else { between(gap) };
         (last.end..last.end, format!(",{gap}{written}"))
     }
 
@@ -166,6 +166,16 @@ fn indent_at(text: &str, at: usize) -> &str {
 fn gap_before(text: &str, at: usize) -> &str {
     let before = &text[..at];
     &before[before.trim_end().len()..]
+}
+
+/// The gap of siblings without what stands for comments: the end of a line, and the next one's indent.
+fn between(gap: &str) -> &str {
+    let is_commented =
+        gap.split('\n').rev().skip(1).any(|line| !line.trim_end_matches('\r').is_empty());
+    match gap.rfind('\n') {
+        Some(at) if is_commented => &gap[at - usize::from(gap[..at].ends_with('\r'))..],
+        _ => gap,
+    }
 }
 
 /// The colon before a value, and the blank space around it.

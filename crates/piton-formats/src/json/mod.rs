@@ -2,8 +2,10 @@
 //!
 //! Order, indentation, line endings, byte order mark, unknown members and the form of every value that
 //! stays are kept byte for byte. A new member follows the last one and is written as its siblings are.
-//! Of a name that occurs twice the last one counts, as for other readers.
+//! Of a name that occurs twice the last one counts, as for other readers. Comments are kept too, in a
+//! document that may have them.
 
+mod comments;
 mod layout;
 mod scan;
 mod tree;
@@ -25,6 +27,8 @@ pub use tree::Tree;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     text: String,
+    /// The same without comments; each byte is where it is in the text.
+    plain: String,
 }
 
 impl Object {
@@ -32,9 +36,15 @@ impl Object {
     pub fn new(file: &str, text: &str) -> Result<Self, Box<Diagnostic>> {
         let json = text.trim_start_matches('\u{feff}');
         match serde_json::from_str::<Map<String, Value>>(json) {
-            Ok(_) => Ok(Self { text: text.to_owned() }),
+            Ok(_) => Ok(Self { text: text.to_owned(), plain: text.to_owned() }),
             Err(error) => Err(Box::new(problem(file, text, &error))),
         }
+    }
+
+    /// The same for a text that may have comments, and commas before a closing bracket.
+    pub fn with_comments(file: &str, text: &str) -> Result<Self, Box<Diagnostic>> {
+        let plain = comments::blanked(text);
+        Self::new(file, &plain).map(|object| Self { text: text.to_owned(), ..object })
     }
 
     /// The document.
@@ -49,19 +59,19 @@ impl Object {
 
     /// The members of the root with their values as they are written, in order.
     pub fn members(&self) -> Vec<(String, &str)> {
-        let all = members(&self.text, self.root());
+        let all = members(&self.plain, self.root());
         all.into_iter().map(|member| (member.name, &self.text[member.value])).collect()
     }
 
     /// The value at a path of names.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
-        serde_json::from_str(&self.text[self.span(path)?]).ok()
+        serde_json::from_str(&self.plain[self.span(path)?]).ok()
     }
 
     /// The bytes of the value at a path of names.
     pub fn span(&self, path: &[&str]) -> Option<Range<usize>> {
         path.iter().try_fold(self.root(), |range, name| {
-            Some(last(&members(&self.text, range), name)?.value.clone())
+            Some(last(&members(&self.plain, range), name)?.value.clone())
         })
     }
 
@@ -80,15 +90,15 @@ impl Object {
         (name, rest): (&str, &[&str]),
         new: Tree,
     ) -> bool {
-        let all = members(&self.text, object.clone());
+        let all = members(&self.plain, object.clone());
         let Some(member) = last(&all, name) else {
-            let added = layout.member(&self.text, object, &all, name, &wrapped(rest, new));
+            let added = layout.member(&self.plain, object, &all, name, &wrapped(rest, new));
             self.replace(added);
             return true;
         };
         let range = member.value.clone();
-        let layout = layout.around(&self.text, member.key);
-        let old = serde_json::from_str(&self.text[range.clone()]).unwrap_or(Value::Null);
+        let layout = layout.around(&self.plain, member.key);
+        let old = serde_json::from_str(&self.plain[range.clone()]).unwrap_or(Value::Null);
         match (rest.split_first(), &old) {
             (Some((next, rest)), Value::Object(_)) => {
                 self.set_within(&range, &layout, (next, rest), new)
@@ -113,15 +123,15 @@ impl Object {
         {
             let mut range = range.clone();
             for value in &new[old.len()..] {
-                let length = self.text.len();
-                let all = elements(&self.text, range.clone());
-                let added = layout.element(&self.text, &range, &all, value);
+                let length = self.plain.len();
+                let all = elements(&self.plain, range.clone());
+                let added = layout.element(&self.plain, &range, &all, value);
                 self.replace(added);
-                range.end += self.text.len() - length;
+                range.end += self.plain.len() - length;
             }
             return;
         }
-        let with = layout.instead(&self.text, range, new);
+        let with = layout.instead(&self.plain, range, new);
         self.replace((range.clone(), with));
     }
 
@@ -144,36 +154,58 @@ impl Object {
         let mut removed = false;
         // A name that occurs twice would show its earlier value again.
         loop {
-            let all = members(&self.text, object.start..self.closing(object.start));
+            let all = members(&self.plain, object.start..self.closing(object.start));
             let Some(at) = all.iter().rposition(|member| member.name == *name) else { break };
             let range = match (at.checked_sub(1), all.get(at + 1)) {
                 (Some(before), _) => all[before].value.end..all[at].value.end,
                 (None, Some(after)) => all[at].key..after.key,
                 (None, None) => object.start + 1..self.closing(object.start) - 1,
             };
-            self.replace((range, String::new()));
+            if self.text[range.clone()] == self.plain[range.clone()] {
+                self.replace((range, String::new()));
+            } else {
+                self.cut_out(&all, at);
+            }
             removed = true;
         }
         removed
     }
 
+    /// Removes a member and its comma alone: what is said around it stays.
+    fn cut_out(&mut self, all: &[Member], at: usize) {
+        let Member { key, value, .. } = &all[at];
+        let rest = &self.text[value.end..];
+        let blank = rest.len() - rest.trim_start().len();
+        if rest[blank..].starts_with(',') {
+            self.replace((*key..value.end + blank + 1, String::new()));
+            return;
+        }
+        self.replace((*key..value.end, String::new()));
+        if let Some(before) = at.checked_sub(1) {
+            let end = all[before].value.end;
+            let comma = end + self.plain[end..].find(',').unwrap_or_default();
+            self.replace((comma..comma + 1, String::new()));
+        }
+    }
+
     /// The end of the value that begins at a byte.
     fn closing(&self, start: usize) -> usize {
-        scan::value_at(&self.text, start).end
+        scan::value_at(&self.plain, start).end
     }
 
     fn layout(&self) -> Layout {
-        Layout::of(&self.text, self.root())
+        Layout::of(&self.plain, self.root())
     }
 
     fn root(&self) -> Range<usize> {
-        let json = self.text.trim_start_matches('\u{feff}');
-        let start = self.text.len() - json.trim_start().len();
-        start..self.text.trim_end().len()
+        let json = self.plain.trim_start_matches('\u{feff}');
+        let start = self.plain.len() - json.trim_start().len();
+        start..self.plain.trim_end().len()
     }
 
     fn replace(&mut self, (range, with): (Range<usize>, String)) {
-        self.text.replace_range(range, &with);
+        self.text.replace_range(range.clone(), &with);
+        self.plain.replace_range(range, &with);
     }
 }
 

@@ -163,3 +163,33 @@ proptest! {
         }
     }
 }
+
+/// Lost: a remark in somebody's settings, or the settings are refused because of one.
+#[test]
+fn comments_stay_where_they_are() {
+    let text = "{ // first, \"a\": [\n\t\"url\": \"http://x/*y*/\", // mine\n\t\"mcp\": {}, /* none */\n}\n";
+    let mut object = Object::with_comments("f", text).unwrap();
+    assert!(object.set(&["mcp", "piton"], 1));
+    assert!(object.set(&["new"], true));
+    let wanted = "{ // first, \"a\": [\n\t\"url\": \"http://x/*y*/\", // mine\n\t\"mcp\": {\n\t\t\"piton\": 1\n\t},\n\t\"new\": true, /* none */\n}\n";
+    assert_eq!(object.text(), wanted);
+    assert_eq!(object.get(&["url"]), Some("http://x/*y*/".into()));
+    assert!(object.remove(&["mcp"]));
+    let left = object.text();
+    assert!(left.contains("// mine") && left.contains("\"new\": true"), "{left}");
+    assert!(Object::with_comments("f", left).is_ok(), "{left}");
+    for (text, left) in [
+        ("{\n  // mine\n  \"mcp\": 1, /* none */\n}\n", "{\n  // mine\n   /* none */\n}\n"),
+        ("{\"a\": 1, // mine\n \"mcp\": 1}", "{\"a\": 1 // mine\n }"),
+        ("{\"mcp\": 1, // mine\n \"a\": 1}", "{ // mine\n \"a\": 1}"),
+    ] {
+        let mut object = Object::with_comments("f", text).unwrap();
+        assert!(object.remove(&["mcp"]));
+        assert_eq!(object.text(), left);
+        assert!(Object::with_comments("f", left).is_ok(), "{left}");
+    }
+    for bad in ["{ /", "{ /* }", "{,}", "{\"a\": 1,, }", "[1, ]"] {
+        assert!(Object::with_comments("f", bad).is_err(), "{bad}");
+    }
+    assert!(Object::new("f", text).is_err());
+}
