@@ -47,7 +47,8 @@ impl Program for Gemini {
     /// An extension: the only place for hooks that belongs neither to the project nor to root. It does
     /// nothing for a process that Piton did not start.
     fn stop(&self, place: &StopPlace<'_>) -> Stop {
-        let folder = format!("{}/.gemini/extensions/piton", place.home);
+        // Not the one of `piton init`, which a person may have.
+        let folder = format!("{}/.gemini/extensions/piton-stop", place.home);
         Stop::new(place)
             .file(&format!("{folder}/gemini-extension.json"), &extension())
             .file(&format!("{folder}/hooks/hooks.json"), &hook("AfterTool"))

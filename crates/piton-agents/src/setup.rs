@@ -64,7 +64,7 @@ pub(crate) fn hook(event: &str) -> String {
 
 /// What Gemini CLI wants to know of an extension.
 pub(crate) fn extension() -> String {
-    json!({"name": "piton", "version": env!("CARGO_PKG_VERSION")}).to_string()
+    json!({"name": "piton-stop", "version": env!("CARGO_PKG_VERSION")}).to_string()
 }
 
 /// Settings with which opencode loads a plugin from a file.

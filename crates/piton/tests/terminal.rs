@@ -182,3 +182,18 @@ fn declining_to_resume_says_what_ends_and_can_be_taken_back() {
     assert_eq!(project.lines("ran.txt"), ["second", "first"]);
     assert_eq!(project.status("first"), "complete");
 }
+
+/// If this fails, settings of an agent program change before a person has agreed.
+#[test]
+fn init_shows_its_changes_and_asks() {
+    let project = Project::with_plan(PLAN);
+    let Some(mut terminal) = Terminal::start(&project, "init claude") else { return };
+    terminal.answer("Make these changes?", "n\r");
+    let said = terminal.ends(0);
+    assert!(said.contains("created .claude/settings.json"), "{said}");
+    assert!(!project.has(".claude") && !project.has(".mcp.json"));
+    let Some(mut terminal) = Terminal::start(&project, "init claude") else { return };
+    terminal.answer("Make these changes?", "y\r");
+    terminal.ends(0);
+    assert!(project.read(".claude/settings.json").contains("piton hook claude"));
+}

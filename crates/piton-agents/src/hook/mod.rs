@@ -7,7 +7,7 @@ mod usage;
 
 use serde::Deserialize;
 
-pub use usage::{TAIL_BYTES, in_transcript};
+pub use usage::{Found, LOOK, TAIL_BYTES, in_time, in_transcript};
 
 /// A program that calls hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,6 @@ pub enum Moment {
     Start,
     /// A person asks for something.
     Prompt,
-    /// The model answered: the program says how full the context is.
-    Answered,
     /// An operation is about to begin.
     Before,
     /// Operations have ended, and the model is about to be asked again.
@@ -100,22 +98,16 @@ pub struct Call {
     pub window: Option<u64>,
     /// The id of a subagent that the call belongs to.
     pub agent_id: Option<String>,
-    llm_response: Option<Response>,
     context_window: Option<Window>,
+    tool_calls: Vec<Operation>,
 }
 
+/// An operation that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-struct Response {
-    #[serde(rename = "usageMetadata")]
-    usage: Option<Metadata>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    #[serde(rename = "promptTokenCount")]
-    prompt: Option<u64>,
+struct Operation {
+    #[serde(rename = "tool_use_id")]
+    id: String,
 }
 
 /// What a status line is told of the context.
@@ -138,7 +130,6 @@ impl Call {
         match (caller, self.event.as_str()) {
             (_, "SessionStart") => Moment::Start,
             (_, "UserPromptSubmit" | "BeforeAgent") => Moment::Prompt,
-            (_, "AfterModel") => Moment::Answered,
             (Caller::Codex, "PreToolUse") => Moment::Before,
             (_, "PostToolBatch" | "AfterTool")
             | (Caller::Codex | Caller::Opencode, "PostToolUse") => Moment::Between,
@@ -155,14 +146,16 @@ impl Call {
         self.source.as_deref() == Some("compact")
     }
 
+    /// The id of the last operation that has ended, where the program names them: a record without it is
+    /// behind, because programs write records when they have time.
+    pub fn operation(&self) -> Option<&str> {
+        self.tool_calls.last().map(|operation| operation.id.as_str()).filter(|id| !id.is_empty())
+    }
+
     /// Tokens in use, where the call itself says it.
     pub fn tokens(&self) -> Option<u64> {
-        let metadata = self.llm_response.as_ref().and_then(|response| response.usage.as_ref());
         let window = self.context_window.as_ref().and_then(|window| window.current_usage.as_ref());
-        self.used
-            .or(metadata.and_then(|metadata| metadata.prompt))
-            .or(window.map(usage::Claude::total))
-            .or(self.context_tokens)
+        self.used.or(window.map(usage::Claude::total)).or(self.context_tokens)
     }
 
     /// Tokens that fit, where the call itself says it.

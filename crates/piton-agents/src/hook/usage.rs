@@ -1,11 +1,50 @@
 //! How full a context is, from the end of the record that a program keeps of a session.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::Caller;
 
 /// Bytes of a record that are read at first: what follows the last answer of a model is mostly shorter.
 pub const TAIL_BYTES: u64 = 64 << 10;
+
+/// How often a record that is behind is looked at again, and how many times: Claude Code writes its
+/// record about ten times a second.
+pub const LOOK: Duration = Duration::from_millis(10);
+const LOOKS_MAX: usize = 40;
+/// From so many percent on it is waited for: one more request may pass a threshold.
+const WAITS_FROM_PERCENT: u64 = 60;
+
+/// What the end of a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Tokens in use.
+    pub used: u64,
+    /// Tokens that fit, where the record says it.
+    pub window: Option<u64>,
+    /// Whether the operations that have just ended are in the record.
+    pub is_current: bool,
+}
+
+/// What a record says once it has the operations that have just ended. A record that is behind is waited
+/// for only where the next threshold is near.
+pub fn in_time(
+    window: u64,
+    mut look: impl FnMut() -> Option<Found>,
+    mut wait: impl FnMut(),
+) -> Option<Found> {
+    let mut found = look()?;
+    for _ in 0..LOOKS_MAX {
+        let window = found.window.unwrap_or(window);
+        if found.is_current || found.used * 100 < window * WAITS_FROM_PERCENT {
+            break;
+        }
+        wait();
+        found = look()?;
+    }
+    Some(found)
+}
 
 /// Tokens of a request to Claude.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -63,6 +102,17 @@ struct Request {
     input_tokens: u64,
 }
 
+/// A line of Gemini CLI's record.
+#[derive(Deserialize)]
+struct GeminiLine {
+    tokens: Option<Sent>,
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    input: u64,
+}
+
 /// Tokens in use and, where the record says it, how many fit: from the last lines of a record, whose
 /// first one may be cut. Nothing if none of them says it.
 pub fn in_transcript(caller: Caller, tail: &str) -> Option<(u64, Option<u64>)> {
@@ -74,7 +124,8 @@ pub fn in_transcript(caller: Caller, tail: &str) -> Option<(u64, Option<u64>)> {
             let window = lines().find_map(|line| codex(line)?.1);
             Some((used.0, used.1.or(window)))
         }
-        Caller::Gemini | Caller::Opencode => None,
+        Caller::Gemini => lines().filter(|line| line.contains("\"tokens\"")).find_map(gemini),
+        Caller::Opencode => None,
     }
 }
 
@@ -85,6 +136,11 @@ fn claude(line: &str) -> Option<(u64, Option<u64>)> {
     }
     let total = line.message?.usage?.total();
     (total > 0).then_some((total, None))
+}
+
+fn gemini(line: &str) -> Option<(u64, Option<u64>)> {
+    let line: GeminiLine = serde_json::from_str(line).ok()?;
+    line.tokens.filter(|tokens| tokens.input > 0).map(|tokens| (tokens.input, None))
 }
 
 fn codex(line: &str) -> Option<(u64, Option<u64>)> {

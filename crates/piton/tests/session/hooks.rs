@@ -137,12 +137,9 @@ fn codex_is_refused_operations_and_gemini_stops_after_the_tool() {
     assert_eq!(hook(&scene, "codex", "PreToolUse", "c", json!({})), Value::Null);
 
     hook(&scene, "gemini", "SessionStart", "g", json!({}));
-    let usage = json!({"usageMetadata": {"promptTokenCount": 1_000_000}});
-    assert_eq!(
-        hook(&scene, "gemini", "AfterModel", "g", json!({"llm_response": usage})),
-        Value::Null
-    );
-    let stopped = hook(&scene, "gemini", "AfterTool", "g", json!({}));
+    let record = scene.project.outside().join("gemini.jsonl");
+    fs::write(&record, "{\"type\":\"gemini\",\"tokens\":{\"input\":1000000}}\n").expect("a record");
+    let stopped = hook(&scene, "gemini", "AfterTool", "g", json!({"transcript_path": record}));
     assert_eq!(stopped["continue"], false, "{stopped}");
     assert_eq!(log(&scene), "");
 }
@@ -204,22 +201,49 @@ fn hooks_do_nothing_inside_a_step_and_where_there_is_no_memory_bank() {
     assert!(!scene.project.state_dir().exists(), "something was left in a foreign project");
 }
 
+/// What `piton statusline` prints for a session.
+#[track_caller]
+fn status_line(scene: &Scene, session: &str, window: &Value) -> String {
+    let cwd = scene.project.root().display().to_string();
+    let input = json!({"session_id": session, "cwd": cwd, "context_window": window}).to_string();
+    let mut command = scene.project.command(PITON);
+    let mut child = scene.project.start(command.arg("statusline").stdin(Stdio::piped()));
+    if let Some(mut stdin) = child.take_stdin() {
+        stdin.write_all(input.as_bytes()).expect("it reads its input");
+    }
+    child.wait().exits(0).stdout
+}
+
+/// Lost: somebody in a session does not see that a run waits for them.
+#[test]
+fn the_status_line_shows_the_lane_and_the_gate_of_a_run() {
+    let scene = Scene { project: super::common::Project::new() };
+    let project = &scene.project;
+    project.write(
+        "plan.toml",
+        "[[phase]]\nid = \"P1\"\ngate = \"Spec approval\"\n[[phase.lane]]\nid = \"SL-AUTH\"\nrun = \"true\"\n\
+         [[phase]]\nid = \"P2\"\n[[phase.lane]]\nid = \"SL-MAIL\"\nrun = \"true\"\n",
+    );
+    project.commit();
+    project.piton(&["run", "plan.toml"]).exits(3);
+    let window = json!({"context_window_size": 200_000, "current_usage": {"input_tokens": 50_000}});
+    let line = status_line(&scene, "a", &window);
+    assert!(line.starts_with("piton · P1/SL-AUTH"), "{line}");
+    assert!(line.ends_with(" · waits for Spec approval · 25 %\n"), "{line}");
+    // Before the first request nothing is known of the context.
+    let line = status_line(&scene, "a", &json!({"context_window_size": 200_000}));
+    assert!(line.ends_with(" · waits for Spec approval\n"), "{line}");
+}
+
 /// Lost: nobody sees how full the context is, and hooks do not know how large it is.
 #[test]
 fn the_status_line_shows_task_and_percentage_and_notes_the_size() {
     let scene = Scene::new();
     hook(&scene, "claude", "SessionStart", "a", json!({}));
     scene.session("task start T001 --session a").exits(0);
-    let cwd = scene.project.root().display().to_string();
     let window =
         json!({"context_window_size": 1_000_000, "current_usage": {"input_tokens": 250_000}});
-    let input = json!({"session_id": "a", "cwd": cwd, "context_window": window}).to_string();
-    let mut command = scene.project.command(PITON);
-    let mut child = scene.project.start(command.arg("statusline").stdin(Stdio::piped()));
-    if let Some(mut stdin) = child.take_stdin() {
-        stdin.write_all(input.as_bytes()).expect("it reads its input");
-    }
-    assert_eq!(child.wait().exits(0).stdout, "piton · T001 · 25 %\n");
+    assert_eq!(status_line(&scene, "a", &window), "piton · T001 · 25 %\n");
     // 182,000 tokens are few of a million.
     let at = json!({"transcript_path": record(&scene, 182_000)});
     assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at), Value::Null);

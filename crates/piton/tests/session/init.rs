@@ -46,7 +46,7 @@ fn home(scene: &Scene) -> PathBuf {
     fs::write(home.join(".codex/config.toml"), config).expect("settings");
     let settings = "\u{feff}{\r\n\t\"model\" : \"x\",\r\n\t\"hooks\": {\"Stop\": [{\"hooks\": []}]},\r\n\t\"statusLine\": {\"type\": \"command\", \"command\": \"mine\"}\r\n}";
     scene.project.write(".claude/settings.json", settings);
-    scene.project.write("opencode.json", "{\"mcp\":{}}");
+    scene.project.write("opencode.json", "{\n  // mine\n  \"mcp\": {}, /* none */\n}\n");
     home
 }
 
@@ -69,6 +69,22 @@ fn init_is_merged_idempotent_and_undone_byte_for_byte() {
     assert_eq!(json["statusLine"]["command"], "mine");
     let config = fs::read_to_string(home.join(".codex/config.toml")).expect("it is there");
     assert!(config.ends_with("\n\n[mcp_servers.piton]\ncommand = \"piton\"\nargs = [\"mcp\"]\n"));
+    let opencode = scene.project.read("opencode.json");
+    assert!(opencode.contains("// mine") && opencode.contains("\"enabled\": true"), "{opencode}");
+    for command in [
+        scene.project.root().join(".claude/commands/piton-checkpoint.md"),
+        scene.project.root().join(".agents/skills/piton-checkpoint/SKILL.md"),
+        home.join(".gemini/extensions/piton/commands/piton/checkpoint.toml"),
+        home.join(".config/opencode/command/piton-checkpoint.md"),
+    ] {
+        let text = fs::read_to_string(&command).expect("each program has the command");
+        assert!(text.contains("Create checkpoint, save progress"), "{text}");
+        let resume = command.display().to_string().replace("checkpoint", "resume");
+        let text = fs::read_to_string(resume).expect("each program has the other one");
+        assert!(text.contains("Resume from last checkpoint"), "{text}");
+    }
+    // In `.opencode` of a project, opencode would install packages.
+    assert!(!scene.project.has(".opencode"));
     let after = both();
     let again = init(&scene, &home, &["all", "--yes", "--json"]).exits(0);
     assert!(again.json()["changes"].as_array().is_some_and(|all| {
@@ -89,6 +105,8 @@ fn undo_keeps_what_was_changed_since() {
     let settings = scene.project.read(".claude/settings.json");
     scene.project.write(".claude/settings.json", &settings.replace("\"x\"", "\"y\""));
     scene.project.write(".claude/commands/piton-resume.md", "mine now\n");
+    let opencode = scene.project.read("opencode.json");
+    scene.project.write("opencode.json", &opencode.replace("// mine", "// yours"));
     let config = home.join(".codex/config.toml");
     let text = fs::read_to_string(&config).expect("it is there");
     fs::write(&config, format!("{text}\n[new]\na = 1\n")).expect("it is written");
@@ -99,6 +117,8 @@ fn undo_keeps_what_was_changed_since() {
     assert!(settings.contains("\"model\" : \"y\"") && !settings.contains("piton"), "{settings}");
     assert!(settings.contains("\"Stop\": [{\"hooks\": []}]"), "{settings}");
     assert_eq!(scene.project.read(".claude/commands/piton-resume.md"), "mine now\n");
+    let opencode = scene.project.read("opencode.json");
+    assert!(opencode.contains("// yours") && !opencode.contains("piton"), "{opencode}");
     let text = fs::read_to_string(&config).expect("it is there");
     assert!(!text.contains("piton") && text.contains("[new]") && text.contains("# mine"), "{text}");
 }

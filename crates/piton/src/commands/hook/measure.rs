@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek as _, SeekFrom};
 
-use piton_agents::hook::{TAIL_BYTES, in_transcript};
+use piton_agents::hook::{Found, LOOK, TAIL_BYTES, in_time, in_transcript};
 
 use super::Asked;
 use super::note::Note;
@@ -18,13 +18,17 @@ const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "env"];
 /// Tokens in use and tokens that fit: as the call says, as the record says, else as it was.
 pub(super) fn usage(asked: &Asked, note: &Note) -> (u64, u64) {
     let said = asked.call.tokens();
-    let record = || asked.call.transcript_path.as_deref().and_then(|path| from_end(asked, path));
+    let record = || {
+        let path = asked.call.transcript_path.as_deref()?;
+        let found = in_time(note.window, || from_end(asked, path), || std::thread::sleep(LOOK))?;
+        Some((found.used, found.window))
+    };
     let found = said.map(|used| (used, None)).or_else(record);
     let (used, window) = found.unwrap_or((note.used, None));
     (used, asked.call.fits().or(window).unwrap_or(note.window))
 }
 
-fn from_end(asked: &Asked, path: &str) -> Option<(u64, Option<u64>)> {
+fn from_end(asked: &Asked, path: &str) -> Option<Found> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let mut size = TAIL_BYTES;
@@ -32,9 +36,12 @@ fn from_end(asked: &Asked, path: &str) -> Option<(u64, Option<u64>)> {
         file.seek(SeekFrom::Start(length.saturating_sub(size))).ok()?;
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(length)).ok()?);
         Read::by_ref(&mut file).take(size).read_to_end(&mut bytes).ok()?;
-        let found = in_transcript(asked.caller, &String::from_utf8_lossy(&bytes));
+        let tail = String::from_utf8_lossy(&bytes);
+        let found = in_transcript(asked.caller, &tail);
         if found.is_some() || size >= length || size >= TAIL_BYTES_MAX {
-            return found;
+            let (used, window) = found?;
+            let is_current = asked.call.operation().is_none_or(|id| tail.contains(id));
+            return Some(Found { used, window, is_current });
         }
         size *= 8;
     }

@@ -134,12 +134,6 @@ fn answer(table: &'static Table, asked: &Asked) -> Result<Option<Answer>, String
             }
             Ok(None)
         }
-        Moment::Answered => {
-            if let (Some(note), Some(used)) = (note, asked.call.tokens()) {
-                Note { used, ..note }.keep(asked.state_dir(), &asked.call.session)?;
-            }
-            Ok(None)
-        }
         Moment::Between => match note {
             Some(note) => between(table, asked, note),
             None => slow::begin(table, asked).and_then(|note| match note {

@@ -1,6 +1,7 @@
-//! Codex: hooks in the project, and the MCP server in its own settings.
+//! Codex: hooks and skills in the project, and the MCP server in its own settings.
 
 use super::edit::{Edit, Member, What, hook};
+use super::words::{TEXTS, skill};
 use super::{Places, Setting};
 
 /// The moments it is called at.
@@ -21,10 +22,14 @@ const SERVER: &str = "[mcp_servers.piton]\ncommand = \"piton\"\nargs = [\"mcp\"]
 
 pub(super) fn setting(places: &Places) -> Setting {
     let hooks = EVENTS.iter().map(|event| Member::Hook(event, hook("codex", TIMEOUT, None)));
-    let edits = vec![
+    let mut edits = vec![
         Edit { path: places.root.join(".codex/hooks.json"), what: What::Json(hooks.collect()) },
         Edit { path: places.codex.join("config.toml"), what: What::Toml(SERVER) },
     ];
+    edits.extend(TEXTS.iter().map(|text| Edit {
+        path: places.root.join(format!(".agents/skills/piton-{}/SKILL.md", text.name)),
+        what: What::Own(skill(text)),
+    }));
     let next = "start Codex here, and trust the hooks of .codex/hooks.json when it asks: it skips \
                 hooks that nobody has trusted, and says nothing";
     Setting { edits, next: vec![next.to_owned()] }

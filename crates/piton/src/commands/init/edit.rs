@@ -23,6 +23,8 @@ pub(super) enum What {
     Own(String),
     /// Members of a JSON object.
     Json(Vec<Member>),
+    /// The same in a file that may have comments.
+    Commented(Vec<Member>),
     /// A table at the end of a TOML file, which begins with its head.
     Toml(&'static str),
 }
@@ -47,9 +49,9 @@ impl What {
                 }
                 _ => Ok(text.clone()),
             },
-            Self::Json(members) => {
+            Self::Json(members) | Self::Commented(members) => {
                 let text = old.filter(|text| !text.trim().is_empty()).unwrap_or("{}\n");
-                let mut object = Object::new(file, text).map_err(|problem| problem.message)?;
+                let mut object = self.object(file, text)?;
                 let added = members.iter().all(|member| member.add(&mut object));
                 let odd = || "it has something other than an object where hooks belong".to_owned();
                 if added { Ok(object.into_text()) } else { Err(odd()) }
@@ -82,13 +84,21 @@ impl What {
         }
     }
 
+    fn object(&self, file: &str, text: &str) -> Result<Object, String> {
+        let read = match self {
+            Self::Commented(_) => Object::with_comments(file, text),
+            _ => Object::new(file, text),
+        };
+        read.map_err(|problem| problem.message)
+    }
+
     /// The file without the edit, although somebody changed the rest of it; `None` for no file.
     pub(super) fn take_out(&self, file: &str, text: &str) -> Result<Option<String>, String> {
         match self {
             // What somebody wrote into a file of ours is theirs.
             Self::Own(own) => Ok((own != text).then(|| text.to_owned())),
-            Self::Json(members) => {
-                let mut object = Object::new(file, text).map_err(|problem| problem.message)?;
+            Self::Json(members) | Self::Commented(members) => {
+                let mut object = self.object(file, text)?;
                 for member in members {
                     member.take_out(&mut object);
                 }

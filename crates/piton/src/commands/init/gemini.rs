@@ -7,9 +7,8 @@ use super::edit::{Edit, Member, What, hook, own_json};
 use super::words::TEXTS;
 use super::{Places, Setting};
 
-/// The moments it is called at. It says how full the context is with each answer of the model.
-const EVENTS: [&str; 6] =
-    ["SessionStart", "BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd"];
+/// The moments it is called at. `AfterModel` would be called with each piece of an answer.
+const EVENTS: [&str; 5] = ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"];
 /// Milliseconds that a hook may take.
 const TIMEOUT_MS: u64 = 30_000;
 

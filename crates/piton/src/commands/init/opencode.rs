@@ -17,11 +17,12 @@ pub(super) fn setting(places: &Places) -> Setting {
         Edit { path: places.opencode.join("plugin/piton.js"), what: What::Own(PLUGIN.to_owned()) },
         Edit {
             path: places.root.join("opencode.json"),
-            what: What::Json(vec![Member::Value(&["mcp", "piton"], server)]),
+            what: What::Commented(vec![Member::Value(&["mcp", "piton"], server)]),
         },
     ];
     edits.extend(TEXTS.iter().map(|text| Edit {
-        path: places.root.join(format!(".opencode/command/piton-{}.md", text.name)),
+        // In the project they would make it install packages there.
+        path: places.opencode.join(format!("command/piton-{}.md", text.name)),
         what: What::Own(markdown(text)),
     }));
     let next =

@@ -14,18 +14,28 @@ pub(super) struct Text {
 pub(super) const TEXTS: [Text; 2] = [
     Text {
         name: "checkpoint",
-        about: "Save progress: record a checkpoint of this session with Piton",
-        body: "Run `piton session checkpoint` and report the checkpoint that it names. If the environment \
-has CLAUDE_CODE_SESSION_ID, add `--session \"$CLAUDE_CODE_SESSION_ID\"`. Change no file for it.\n",
+        about: "Create checkpoint, save progress: record this session with Piton",
+        body: "Call the tool `checkpoint` of the MCP server `piton`. If there is none, run \
+`piton session checkpoint`; if the environment has CLAUDE_CODE_SESSION_ID, add \
+`--session \"$CLAUDE_CODE_SESSION_ID\"`. Report the checkpoint that the answer names. Change no file for \
+it.\n",
     },
     Text {
         name: "resume",
-        about: "Resume from the last checkpoint with Piton",
-        body: "Run `piton session start --resume`. If the environment has CLAUDE_CODE_SESSION_ID, add \
-`--session \"$CLAUDE_CODE_SESSION_ID\"`. Read the files that its output names, and continue with the \
-current task. When it is finished, run `piton session task finish ID`.\n",
+        about: "Resume from last checkpoint: continue the task that Piton recorded",
+        body: "Call the tool `resume` of the MCP server `piton`. If there is none, run \
+`piton session start --resume`; if the environment has CLAUDE_CODE_SESSION_ID, add \
+`--session \"$CLAUDE_CODE_SESSION_ID\"`. Read the files that the answer names, and continue with the \
+current task. When it is finished, say so with the tool that finishes tasks, or run \
+`piton session task finish ID`.\n",
     },
 ];
+
+/// A skill: the same, with its name.
+pub(super) fn skill(text: &Text) -> String {
+    let Text { name, about, body } = text;
+    format!("---\nname: piton-{name}\ndescription: \"{about}\"\n---\n{body}")
+}
 
 /// A slash command in Markdown.
 pub(super) fn markdown(text: &Text) -> String {
