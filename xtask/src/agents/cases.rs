@@ -13,6 +13,7 @@ use super::Broken;
 use super::api::{Answer, Script};
 use super::attempt::{self, Ending};
 use super::runs;
+use super::sessions;
 use super::stage::{PROMPT, SESSION, Stage, ensure, judged};
 
 /// A case.
@@ -21,30 +22,42 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// The programs it is for; all where there is none.
     pub(super) only: &'static [&'static str],
+    /// A command that Piton must have for it; none where there is no word.
+    pub(super) needs: &'static str,
     /// Plays it.
     pub(super) play: fn(&mut Stage<'_>) -> Result<String, Broken>,
 }
 
 /// All of them.
 pub(super) const CASES: &[Case] = &[
-    Case { name: "edits", only: &[], play: edits },
-    Case { name: "killed", only: &[], play: killed },
-    Case { name: "cut stream", only: &[], play: cut },
-    Case { name: "limit", only: &[], play: limit },
-    Case { name: "refused", only: &[], play: refused },
-    Case { name: "full", only: &[], play: full },
-    Case { name: "unavailable", only: &[], play: unavailable },
-    Case { name: "denied", only: &["claude"], play: denied },
-    Case { name: "unrestricted", only: &[], play: unrestricted },
-    Case { name: "stopped", only: &[], play: stopped },
-    Case { name: "run", only: &[], play: runs::edits },
-    Case { name: "run-driver", only: &[], play: runs::driver_killed },
-    Case { name: "run-killed", only: &[], play: runs::all_killed },
-    Case { name: "run-limit", only: &[], play: runs::limit },
-    Case { name: "run-test", only: &[], play: runs::failing_test },
-    Case { name: "run-budget", only: &[], play: runs::budget },
-    Case { name: "run-handoff", only: &[], play: runs::handoff },
+    Case { name: "edits", only: &[], needs: "", play: edits },
+    Case { name: "killed", only: &[], needs: "", play: killed },
+    Case { name: "cut stream", only: &[], needs: "", play: cut },
+    Case { name: "limit", only: &[], needs: "", play: limit },
+    Case { name: "refused", only: &[], needs: "", play: refused },
+    Case { name: "full", only: &[], needs: "", play: full },
+    Case { name: "unavailable", only: &[], needs: "", play: unavailable },
+    Case { name: "denied", only: &["claude"], needs: "", play: denied },
+    Case { name: "unrestricted", only: &[], needs: "", play: unrestricted },
+    Case { name: "stopped", only: &[], needs: "", play: stopped },
+    Case { name: "run", only: &[], needs: "", play: runs::edits },
+    Case { name: "run-driver", only: &[], needs: "", play: runs::driver_killed },
+    Case { name: "run-killed", only: &[], needs: "", play: runs::all_killed },
+    Case { name: "run-limit", only: &[], needs: "", play: runs::limit },
+    Case { name: "run-test", only: &[], needs: "", play: runs::failing_test },
+    Case { name: "run-budget", only: &[], needs: "", play: runs::budget },
+    Case { name: "run-handoff", only: &[], needs: "", play: runs::handoff },
+    Case { name: "session", only: &[], needs: "", play: sessions::goes_on },
+    Case { name: "session-stop", only: &[], needs: "", play: sessions::stops },
+    Case { name: "session-end", only: &[], needs: "", play: sessions::ends },
+    Case { name: "session-compact", only: COMPACTING, needs: "", play: sessions::compacts },
+    Case { name: "session-init", only: &[], needs: "", play: sessions::init },
+    Case { name: "session-mcp", only: &[], needs: "mcp", play: sessions::mcp },
+    Case { name: "plugin", only: &["claude"], needs: "", play: sessions::plugin },
 ];
+
+/// Those that tell a hook before they compact a conversation.
+const COMPACTING: &[&str] = &["claude", "codex", "opencode"];
 
 /// The tokens of two requests, as [`Answer`] counts them.
 const TWO_REQUESTS: u64 = 2 * 11_230;

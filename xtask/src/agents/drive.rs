@@ -47,6 +47,11 @@ impl Stage<'_> {
              [[phase]]\nid = \"P\"\nagent = \"{id}\"\nprompt = \"{PROMPT}\"\n{step}\n"
         );
         fs::write(self.file("plan.toml"), text)?;
+        self.repository()
+    }
+
+    /// Makes the project a repository, with what is in it.
+    pub(super) fn repository(&self) -> Result<(), Broken> {
         if self.file(".git").exists() {
             return Ok(());
         }

@@ -11,6 +11,7 @@ mod drive;
 mod install;
 mod namespace;
 mod runs;
+mod sessions;
 mod stage;
 mod subject;
 
@@ -78,9 +79,9 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// The cases of the suite: the whole way of each program through `piton run`, and what a night needs.
-/// The limits take half a minute of waiting, the rest is the long form's.
-const SAMPLE: &str = "run,run-driver,run-killed,run-test,run-handoff";
+/// The cases of the suite: the whole way of each program through `piton run`, what a night needs, and a
+/// session with hooks. The limits take half a minute of waiting, the rest is the long form's.
+const SAMPLE: &str = "run,run-driver,run-killed,run-test,run-handoff,session,session-stop";
 
 /// Plays a sample of the cases with the release program, for `cargo xtask test`.
 pub(crate) fn sample() -> Outcome {
@@ -125,7 +126,7 @@ fn print_row(Row { program, case, outcome, took }: &Row) {
         Outcome::Failed(why) => ("FAILED", why),
         Outcome::Skipped(why) => ("skipped", why),
     };
-    println!("{program:9} {case:12} {word:7} {:5.1} s  {remark}", took.as_secs_f64());
+    println!("{program:9} {case:15} {word:7} {:5.1} s  {remark}", took.as_secs_f64());
 }
 
 /// The programs that were asked for.
@@ -200,6 +201,10 @@ fn one(args: &AgentsArgs, case: &Case, subject: &Subject, cache: &Cache) -> Outc
         return Outcome::Skipped(format!("{} is not installed", subject.id));
     }
     let piton = args.piton.as_deref().unwrap_or(Path::new("piton"));
+    let needed = piton.display().to_string();
+    if !case.needs.is_empty() && !shell::answers(&needed, &[case.needs, "--help"]) {
+        return Outcome::Skipped(format!("`piton {}` is not there", case.needs));
+    }
     let mut stage = match Stage::new(subject, cache, piton) {
         Ok(stage) => stage,
         Err(Broken(why)) => return Outcome::Failed(why),

@@ -30,6 +30,8 @@ pub(super) struct Stage<'a> {
     pub(super) place: Place,
     /// Piton itself.
     pub(super) piton: PathBuf,
+    /// Further words for the program.
+    pub(super) args: Vec<String>,
     program: &'static dyn Program,
     /// What stops the program between operations, once it is laid down.
     stop: Stop,
@@ -51,12 +53,24 @@ impl<'a> Stage<'a> {
         let ask = Ask { session: SESSION, model: Some(subject.model), ..Ask::default() };
         let place = Place { work, home, env };
         let (stop, piton) = (Stop::default(), piton.to_owned());
-        Ok(Self { subject, api, ask, place, piton, program, stop, folder })
+        let args = Vec::new();
+        Ok(Self { subject, api, ask, place, piton, args, program, stop, folder })
     }
 
     /// A file of the project.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.place.work.join(name)
+    }
+
+    /// A variable of the processes.
+    pub(super) fn variable(&self, name: &str) -> &str {
+        let found = self.place.env.iter().find(|(known, _)| *known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// Tokens that fit into a conversation with the model.
+    pub(super) fn window(&self) -> u64 {
+        self.program.window()
     }
 
     /// Replaces a variable of the processes.
@@ -95,7 +109,7 @@ impl<'a> Stage<'a> {
     }
 
     fn ask(&self) -> Ask<'_> {
-        Ask { settings: self.stop.settings.as_deref(), ..self.ask }
+        Ask { settings: self.stop.settings.as_deref(), args: &self.args, ..self.ask }
     }
 
     fn run(
