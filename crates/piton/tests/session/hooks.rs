@@ -217,7 +217,7 @@ fn status_line(scene: &Scene, session: &str, window: &Value) -> String {
 /// Lost: somebody in a session does not see that a run waits for them.
 #[test]
 fn the_status_line_shows_the_lane_and_the_gate_of_a_run() {
-    let scene = Scene { project: super::common::Project::new() };
+    let scene = Scene::of(super::common::Project::new());
     let project = &scene.project;
     project.write(
         "plan.toml",
