@@ -25,7 +25,9 @@ use crate::error::{CommandError, Result};
 /// Runs the program with a table of protocols.
 pub fn main_with(table: &'static Table) -> ExitCode {
     let clock = environment::clock();
-    clock.and_then(|text| piton_protocols::time::read(&text)).map(piton_world::fix_clock);
+    if let Some(at) = clock.and_then(|text| piton_protocols::time::read(&text)) {
+        piton_world::fix_clock(at);
+    }
     // Called between any two operations of an agent: before anything else that takes time.
     if let Some(code) = commands::hook::called(table) {
         return code;

@@ -163,18 +163,15 @@ impl Checkpoint {
         ];
         let deltas = Tree::List(self.deltas.iter().cloned().map(Tree::from).collect());
         let rest = [("deltaChanges", deltas), ("resumeInstructions", text(&self.instructions))];
-        match &self.owner {
-            Some((run, session)) => {
-                members.extend(rest);
-                let owner = Tree::object([("run", text(run)), ("session", text(session))]);
-                members.push(("piton", owner));
-            }
+        if let Some((run, session)) = &self.owner {
+            members.extend(rest);
+            let owner = Tree::object([("run", text(run)), ("session", text(session))]);
+            members.push(("piton", owner));
+        } else {
             // Byte for byte the file that memory banks come with: a project that has it in git sees no
             // change.
-            None => {
-                members.extend(rest.into_iter().rev());
-                members.push(("notes", NOTES.into()));
-            }
+            members.extend(rest.into_iter().rev());
+            members.push(("notes", NOTES.into()));
         }
         // An empty object is one, so there is a text.
         let Ok(mut object) = Object::new("", "{}") else { return String::new() };
