@@ -89,6 +89,7 @@ fn command_of(lane: &LaneState) -> Option<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use piton_core::RunId;
     use piton_core::event::Class;
