@@ -1,5 +1,7 @@
 //! Before the first step, and between phases: what is checked at once, and what is handed on.
 
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
+
 mod common;
 
 #[path = "before/check.rs"]
