@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use piton_formats::markdown::inline::{code_spans, plain};
 use piton_formats::markdown::table::tables;
-use piton_formats::markdown::{Document, Place};
+use piton_formats::markdown::{Document, Line, Place};
 
 use super::phase;
 use crate::protocol::{Link, Source};
@@ -133,7 +133,7 @@ fn described(source: &Source<'_>, document: &Document<'_>) -> Vec<Link> {
 
 /// The aliases of the phases that a roadmap describes, in order.
 fn aliases(document: &Document<'_>) -> Vec<String> {
-    let headings = document.lines.iter().filter_map(|line| line.heading());
+    let headings = document.lines.iter().filter_map(Line::heading);
     headings.filter_map(|(_, title)| alias(&plain(title))).collect()
 }
 
@@ -195,29 +195,27 @@ fn within(path: &str) -> Option<String> {
 }
 
 /// Compares names; numbers in them by their value.
-fn by_numbers(a: &str, b: &str) -> Ordering {
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let (mut a, mut b) = (a, b);
-    loop {
-        let (Some(x), Some(y)) = (a.chars().next(), b.chars().next()) else {
-            return a.len().cmp(&b.len());
-        };
-        let (m, n) = (digits(a), digits(b));
-        if m > 0 && n > 0 {
-            let (left, right) = (a[..m].trim_start_matches('0'), b[..n].trim_start_matches('0'));
-            let order = left.len().cmp(&right.len()).then_with(|| left.cmp(right));
-            if order != Ordering::Equal {
-                return order;
-            }
-            (a, b) = (&a[m..], &b[n..]);
-            continue;
+fn by_numbers(one: &str, other: &str) -> Ordering {
+    parts(one).cmp(&parts(other)).then_with(|| one.cmp(other))
+}
+
+/// A name as its numbers, by how many digits they have, and what stands between them.
+fn parts(name: &str) -> Vec<(usize, String)> {
+    let mut parts: Vec<(usize, String)> = Vec::new();
+    let mut is_number = false;
+    for letter in name.to_ascii_lowercase().chars() {
+        if parts.is_empty() || is_number != letter.is_ascii_digit() {
+            is_number = letter.is_ascii_digit();
+            parts.push((if is_number { 0 } else { usize::MAX }, String::new()));
         }
-        let order = x.to_ascii_lowercase().cmp(&y.to_ascii_lowercase());
-        if order != Ordering::Equal {
-            return order;
+        if let Some((digits, text)) = parts.last_mut()
+            && !(is_number && text.is_empty() && letter == '0')
+        {
+            *digits = digits.saturating_add(usize::from(is_number));
+            text.push(letter);
         }
-        (a, b) = (&a[x.len_utf8()..], &b[y.len_utf8()..]);
     }
+    parts
 }
 
 #[cfg(test)]

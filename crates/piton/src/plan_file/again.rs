@@ -43,7 +43,7 @@ pub fn before_replan(
             .hint("look at the folder `replans` of the run; it holds the plan")
     };
     let texts = before(&context.project.root, &context.run_dir(&run_id), attempt);
-    let texts = texts.map_err(|e| unreadable(no_plan(e)))?;
+    let texts = texts.map_err(|e| unreadable(no_plan(&e)))?;
     from_texts(context, state, recorded, &texts).map(Some).map_err(unreadable)
 }
 
@@ -54,10 +54,10 @@ fn from_texts(
     recorded: &Plan,
     texts: &dyn Fn(&str) -> io::Result<String>,
 ) -> Result<PlanFile, NotAPlan> {
-    let reader = context.protocol(state, &state.protocol.reader).map_err(no_plan)?;
+    let reader = context.protocol(state, &state.protocol.reader).map_err(|e| no_plan(&e))?;
     let full = context.project.root.join(&state.plan_path);
     let text = if full.is_dir() { None } else { Some(texts(&state.plan_path)) };
-    let text = text.transpose().map_err(|e| no_plan(format!("{}: {e}", state.plan_path)))?;
+    let text = text.transpose().map_err(|e| no_plan(&format!("{}: {e}", state.plan_path)))?;
     let source = Source {
         file: &state.plan_path,
         path: &state.plan_path,
@@ -74,15 +74,15 @@ fn from_texts(
         Unreadable::Problems(found) => {
             let words = found.iter().take(PROBLEMS_NAMED_MAX);
             let words = words.map(|p| format!("line {}: {}", p.line, p.message));
-            no_plan(words.collect::<Vec<_>>().join("; "))
+            no_plan(&words.collect::<Vec<_>>().join("; "))
         }
-        Unreadable::Refused(refusal) | Unreadable::Blocked(refusal) => no_plan(refusal),
+        Unreadable::Refused(refusal) | Unreadable::Blocked(refusal) => no_plan(&refusal),
     })?;
-    let reading = asking::answered(context, reading, false).map_err(no_plan)?;
-    let file = PlanFile::new(context, &full, reader, reading).map_err(no_plan)?;
+    let reading = asking::answered(context, reading, false).map_err(|e| no_plan(&e))?;
+    let file = PlanFile::new(context, &full, reader, reading).map_err(|e| no_plan(&e))?;
     Ok(file.like(recorded))
 }
 
-fn no_plan(why: impl ToString) -> NotAPlan {
+fn no_plan(why: &dyn ToString) -> NotAPlan {
     NotAPlan(why.to_string())
 }

@@ -116,7 +116,7 @@ fn files(outside: &Path, setting: Setting, retries: u32) -> Vec<(&'static str, S
             )
         };
     }
-    let shared: String = lanes.iter().map(|lane| format!("{lane} todo\n\n\n\n")).collect();
+    let shared: String = lanes.join(" todo\n\n\n\n") + " todo\n\n\n\n";
     vec![
         ("piton.toml", settings),
         (DOCUMENT, document),
@@ -181,7 +181,7 @@ sleep 0.01
 fn check(scratch: &Scratch, users: &Users, lanes: &[&str]) -> Result<(), Broken> {
     repository::check(scratch, users)?;
     let file = |name: &str| fs::read_to_string(scratch.base().join("repo").join(name));
-    let done: String = lanes.iter().map(|lane| format!("{lane} done\n\n\n\n")).collect();
+    let done: String = lanes.join(" done\n\n\n\n") + " done\n\n\n\n";
     let same = |name: &str, wanted: &str| match file(name) {
         Ok(found) if found == wanted => Ok(()),
         found => Err(format!("base has {name} as {found:?}, not as {wanted:?}")),

@@ -5,6 +5,7 @@
 //! begins with a well-known program. In doubt it is prose: nothing is given to a shell by guess.
 
 use std::ops::Range;
+use std::path::Path;
 
 use piton_formats::markdown::inline::{code_spans, is_none, plain, without_brackets};
 
@@ -293,7 +294,8 @@ fn is_executable(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
     let document = DOCUMENTS.iter().any(|end| lower.ends_with(end)) || path.ends_with('/');
     let begins = ["./", "../", "/", "~/"].iter().any(|start| path.starts_with(start));
-    !document && (begins || path.contains("bin/") || lower.ends_with(".sh"))
+    let is_script = Path::new(&lower).extension().is_some_and(|end| end == "sh");
+    !document && (begins || path.contains("bin/") || is_script)
 }
 
 /// Whether a text has something in it that is to be filled in: `<run-id>`.

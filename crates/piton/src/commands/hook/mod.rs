@@ -83,8 +83,8 @@ pub fn main(table: &'static Table, caller: Caller) -> ExitCode {
                 Err(why) => log::add(&asked.project.state_dir, &asked.words(), &why.to_string()),
             }
         }
-        Err((project, why)) => {
-            if let Some(project) = project {
+        Err(failed) => {
+            if let (Some(project), why) = *failed {
                 log::add(&project.state_dir, caller.as_str(), &why.to_string());
             }
         }
@@ -108,17 +108,17 @@ fn input() -> impl std::io::Read {
 }
 
 /// Reads the call and finds the project.
-fn look(caller: Caller) -> std::result::Result<Asked, (Option<Project>, Trouble)> {
+fn look(caller: Caller) -> std::result::Result<Asked, Box<(Option<Project>, Trouble)>> {
     let mut bytes = Vec::new();
     let read = input().read_to_end(&mut bytes);
     let here = environment::current_folder().unwrap_or_default();
     let project = |dir: &Path| Project::for_person(dir).map_err(Trouble::Project);
     let call = read.map_err(Unreadable::Cut).and_then(|_| Call::read(&bytes));
     let call = call.map_err(Trouble::Input);
-    let call = call.map_err(|why| (project(&here).ok(), why))?;
+    let call = call.map_err(|why| Box::new((project(&here).ok(), why)))?;
     let cwd = call.cwd.as_ref().map(PathBuf::from).filter(|dir| dir.is_absolute());
     let cwd = cwd.unwrap_or(here);
-    let project = project(&cwd).map_err(|why| (None, why))?;
+    let project = project(&cwd).map_err(|why| Box::new((None, why)))?;
     Ok(Asked { caller, call, project, cwd })
 }
 

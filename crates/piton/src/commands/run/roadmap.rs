@@ -39,19 +39,16 @@ pub fn run(context: &Context, roadmap: &Path, links: &[Link], args: &RunArgs) ->
             continue;
         }
         let path = shown(context, document);
-        match newest(context, document)? {
-            Some((run, true)) => {
-                ui::say(format!("phase {phase} ({} of {count}) is complete: run {run}", at + 1));
+        if let Some((run, true)) = newest(context, document)? {
+            ui::say(format!("phase {phase} ({} of {count}) is complete: run {run}", at + 1));
+        } else {
+            ui::say(format!("phase {phase} ({} of {count}): {document}", at + 1));
+            let ended = super::run_plan(context, of_phase(context, document, args));
+            if let Some(next) = next.and_then(|next| next.document.as_ref()) {
+                next_phase::say(context, &path, &shown(context, next), ended.as_ref().err());
             }
-            _ => {
-                ui::say(format!("phase {phase} ({} of {count}): {document}", at + 1));
-                let ended = super::run_plan(context, of_phase(context, document, args));
-                if let Some(next) = next.and_then(|next| next.document.as_ref()) {
-                    next_phase::say(context, &path, &shown(context, next), ended.as_ref().err());
-                }
-                if let Err(error) = ended {
-                    return Err(stopped(error, phase, (at, count), &typed));
-                }
+            if let Err(error) = ended {
+                return Err(stopped(error, phase, (at, count), &typed));
             }
         }
         let Some(next) = next else { continue };
