@@ -44,7 +44,7 @@ pub(super) fn mcp_lines(tool: &str, arguments: &Value) -> String {
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}),
     ];
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.map(|line| line.to_string() + "\n").concat()
 }
 
 struct Agent<'a, 'r> {
