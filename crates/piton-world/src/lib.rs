@@ -1,6 +1,7 @@
 //! The real world: keeper, files, git, signals, wired for the driver.
 
 mod agents;
+mod clock;
 mod facts;
 mod files;
 mod hashing;
@@ -26,7 +27,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use piton_core::agent::{Agent, Heard};
@@ -49,6 +49,7 @@ use piton_protocols::Protocol;
 use piton_protocols::protocol::Starting;
 use piton_workspace::{Project, history};
 
+pub use clock::{fix_clock, now};
 pub use inherited::Inherited;
 pub use run_files::{lane_logs, last_line, prompt_file};
 pub use scratch::folders as scratch_folders;
@@ -75,26 +76,6 @@ pub struct Terminal {
     pub hashing: fn(Hashing),
     /// What the clock on the wall is ahead of UTC at a time, in seconds.
     pub utc_offset_secs: fn(Timestamp) -> i32,
-}
-
-/// The time that the clock shows for tests; unset, it is the system's.
-static FIXED: OnceLock<Timestamp> = OnceLock::new();
-
-/// Stops the clock of this process, for tests of what depends on time. Only debug builds can.
-pub fn fix_clock(at: Timestamp) {
-    if cfg!(debug_assertions) {
-        // The first time that is set stays.
-        let _ = FIXED.set(at);
-    }
-}
-
-/// The time now.
-pub fn now() -> Timestamp {
-    if let Some(at) = FIXED.get() {
-        return *at;
-    }
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// What the real world is made of.
