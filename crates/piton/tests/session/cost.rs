@@ -15,8 +15,8 @@ const TALK_TOKENS_MAX: usize = 500;
 #[test]
 fn context_and_talk_are_within_their_limits_however_much_the_bank_says() {
     let scene = Scene::new();
-    let dense: String =
-        (0..4_000).map(|n| format!("{:x}-{n};", n * 7919)).collect::<Vec<_>>().concat();
+    let dense: Vec<String> = (0..4_000).map(|n| format!("{:x}-{n};", n * 7919)).collect();
+    let dense = dense.concat();
     let prose = "Every word of this file is read by somebody, and most by nobody. ".repeat(400);
     let lines = |text: &str| format!("---\nx: 1\n---\n# Strategy\n\n{text}\n");
     scene.project.write("context-strategy.md", &lines(&dense));
