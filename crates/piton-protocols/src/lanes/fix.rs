@@ -130,6 +130,7 @@ mod tests {
             lines,
             budget: None,
             command: None,
+            exit_code: Some(7),
         };
         state.phases[0].lanes[0].steps[0].failure_context = vec![failed];
         assert_eq!(plan(&state, "FIX-P1-002"), None);
