@@ -1,5 +1,7 @@
 //! Many agents in one repository at the same time: no lock error, and nobody's work is another's.
 
+use std::sync::Barrier;
+
 use serde_json::{Value, json};
 
 use super::hooks::{hook, log};
@@ -32,10 +34,12 @@ fn agents_work_side_by_side() {
     let tasks: String = (0..AGENTS).map(task).collect();
     scene.project.write(BOARD, &format!("backlog:\n{tasks}inProgress: []\ndone: []\n"));
     scene.project.commit();
+    // A session that starts later continues what another one was stopped in: that is another story.
+    let started = Barrier::new(AGENTS);
     std::thread::scope(|scope| {
         for n in 0..AGENTS {
-            let scene = &scene;
-            scope.spawn(move || agent(scene, n));
+            let (scene, started) = (&scene, &started);
+            scope.spawn(move || agent(scene, n, started));
         }
     });
     let board = scene.board();
@@ -56,9 +60,10 @@ fn agents_work_side_by_side() {
 }
 
 /// One agent: its hooks, its task, its limit, its end.
-fn agent(scene: &Scene, n: usize) {
+fn agent(scene: &Scene, n: usize, started: &Barrier) {
     let (session, task) = (format!("agent-{n}"), format!("A{n}"));
     hook(scene, "claude", "SessionStart", &session, json!({}));
+    started.wait();
     scene.answer(&format!("task start {task} --session {session}"));
     let record = scene.project.outside().join(format!("record-{n}.jsonl"));
     let at = |tokens: u64| {

@@ -3,6 +3,7 @@
 //! Nobody is killed: what is looked for is a lock that somebody meets, and work that becomes another's.
 
 use std::fs;
+use std::sync::Barrier;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -29,10 +30,12 @@ pub(in super::super) fn many(round: &mut Round<'_>) -> Result<(), Broken> {
     ];
     let mut scratch = Scratch::with_files(round, false, |_| files)?;
     let has_mcp = has_mcp(&scratch);
+    // A session that starts later continues what another one was stopped in: that is another story.
+    let started = Barrier::new(AGENTS);
     let failed: Vec<Broken> = thread::scope(|scope| {
-        let scratch = &scratch;
+        let (scratch, started) = (&scratch, &started);
         let agents: Vec<_> =
-            (0..AGENTS).map(|n| scope.spawn(move || agent(scratch, n, has_mcp))).collect();
+            (0..AGENTS).map(|n| scope.spawn(move || agent(scratch, n, has_mcp, started))).collect();
         agents.into_iter().filter_map(|agent| agent.join().ok()?.err()).collect()
     });
     round.tally.kills += AGENTS as u64;
@@ -44,7 +47,7 @@ pub(in super::super) fn many(round: &mut Round<'_>) -> Result<(), Broken> {
 }
 
 /// One agent: its hooks, its task, its limit, its end.
-fn agent(scratch: &Scratch, n: usize, has_mcp: bool) -> Result<(), Broken> {
+fn agent(scratch: &Scratch, n: usize, has_mcp: bool, started: &Barrier) -> Result<(), Broken> {
     let (session, task) = (format!("agent-{n}"), format!("A{n}"));
     let hook = |event: &str, tokens: Option<u64>| {
         let cwd = scratch.base().join("repo");
@@ -67,7 +70,9 @@ fn agent(scratch: &Scratch, n: usize, has_mcp: bool) -> Result<(), Broken> {
         }
         call(scratch, &["session", "task", act, &task, "--session", &session], "").map(drop)
     };
-    hook("SessionStart", None)?;
+    let begun = hook("SessionStart", None);
+    started.wait();
+    begun?;
     moves("start")?;
     let warned = hook("PostToolBatch", Some(TOKENS[0]))?;
     if !warned.contains("75 %") {
