@@ -138,6 +138,15 @@ const REMARK_WORDS_MAX: usize = 2;
 
 /// Reads a text.
 pub(super) fn read(text: &str) -> Asked {
+    read_with(text, has_form)
+}
+
+/// Reads a cell of a column of commands: there a word alone is the name of a program.
+pub(super) fn read_cell(text: &str) -> Asked {
+    read_with(text, |command| has_form(command) || is_name_of_program(command))
+}
+
+fn read_with(text: &str, is_command: impl Fn(&str) -> bool) -> Asked {
     if is_none(text) {
         return Asked::default();
     }
@@ -152,7 +161,7 @@ pub(super) fn read(text: &str) -> Asked {
         let (open, close) = outer(text, &span);
         let command = unwrapped(&text[span]);
         let before = &text[from..open];
-        if stands_alone(before, taken.is_empty(), &text[close..]) && has_form(&command) {
+        if stands_alone(before, taken.is_empty(), &text[close..]) && is_command(&command) {
             commands.push(command);
             taken.push(open..close);
         }
@@ -289,6 +298,12 @@ pub(super) fn has_form(text: &str) -> bool {
     second.is_some() || (is_path && is_executable(program)) || PROGRAMS.contains(&program)
 }
 
+/// Whether a word alone may name a program: it is no name of a function, a file or a gate.
+fn is_name_of_program(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
 /// Whether a path that stands alone is one of a program.
 fn is_executable(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
@@ -399,6 +414,14 @@ mod tests {
             assert_eq!(asked.prose.as_deref(), Some(text));
         }
         assert_eq!(read("none"), Asked::default());
+    }
+
+    #[test]
+    fn a_word_alone_in_a_column_of_commands_is_a_program() {
+        assert_eq!(read_cell("`check-all`, `b`").commands, ["check-all", "b"]);
+        for text in ["same", "`test_parser`", "`README.md`", "`IF-0-P1-A`", "`src/a.py`"] {
+            assert!(read_cell(text).commands.is_empty(), "{text}");
+        }
     }
 
     #[test]

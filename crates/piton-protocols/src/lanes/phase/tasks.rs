@@ -260,7 +260,7 @@ fn report_missing(task: &Task, found: &Found<'_>, sink: &mut Sink<'_>) {
 
 /// The commands of a test column; words that are none are for the agent and for a person.
 fn test(cell: &str, task: &mut Task, found: &Found<'_>, sink: &mut Sink<'_>) {
-    let asked = commands::read(cell);
+    let asked = commands::read_cell(cell);
     if let Some(prose) = asked.prose.as_ref().filter(|_| asked.commands.is_empty()) {
         let message = format!("the test {} is not a command, so nothing runs it", quoted(prose));
         let hint =

@@ -53,7 +53,7 @@ pub(super) fn read(document: &Document<'_>) -> Tests {
             for row in &table.rows {
                 let line = section[row.index].number;
                 let cell = row.cells.get(at).map_or("", String::as_str);
-                let asked = commands::read(cell);
+                let asked = commands::read_cell(cell);
                 let tests = asked.commands.into_iter();
                 found.extend(tests.map(|command| PlannedTest::new(command, line)));
                 checks.extend(asked.prose);
