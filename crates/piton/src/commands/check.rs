@@ -5,6 +5,7 @@
 
 use piton_core::agent::Agent;
 use piton_core::budget::size;
+use piton_core::decide::agents::substitutes;
 use piton_core::plan::{Command, Lane, Plan, Work};
 use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{RunId, RunState};
@@ -159,20 +160,23 @@ fn agents(context: &Context, plan: &Plan, args: &DriveArgs, depth: Depth, found:
         home: environment.home.as_deref(),
         root: &context.project.root,
     };
-    let mut named: Vec<(String, Command)> = Vec::new();
+    let mut named: Vec<(String, Command, Vec<String>)> = Vec::new();
     for phase in plan.phases.iter().filter(|phase| selected(args, &phase.id, &phase.lanes)) {
         for step in phase.lanes.iter().flat_map(|lane| &lane.steps) {
             let sets_path = step.env.iter().any(|(name, _)| name == "PATH");
-            if let (Work::Prompt { agent, command, .. }, false) = (&step.work, sets_path)
-                && !named.iter().any(|(known, _)| known == agent)
-            {
-                named.push((agent.clone(), command.clone()));
+            let (Work::Prompt { agent, command, .. }, false) = (&step.work, sets_path) else {
+                continue;
+            };
+            let defined = plan.agent(agent);
+            let others = substitutes(step, &defined);
+            if !named.iter().any(|(known, _, also)| known == agent && also == others) {
+                named.push((agent.clone(), command.clone(), others.to_vec()));
             }
         }
     }
-    for (name, command) in &named {
+    for (name, command, others) in &named {
         let agent = plan.agent(name);
-        let others = agent.fallback.iter().map(|name| plan.agent(name));
+        let others = others.iter().map(|name| plan.agent(name));
         let is_there = |agent: &Agent, command: Option<&Command>| {
             wanted(agent, command).is_none_or(|binary| installed::find(&binary, &place).is_some())
         };
@@ -189,7 +193,7 @@ fn agents(context: &Context, plan: &Plan, args: &DriveArgs, depth: Depth, found:
     if depth == Depth::Quick {
         return;
     }
-    let used: Vec<Agent> = named.iter().map(|(name, _)| plan.agent(name).into_owned()).collect();
+    let used: Vec<Agent> = named.iter().map(|(name, ..)| plan.agent(name).into_owned()).collect();
     for seen in installed::agents(&used, &place).iter().filter(|f| f.seen.path.is_some()) {
         let name = &seen.agent.name;
         let (fatal, rest): (Vec<_>, Vec<_>) = seen.gaps.iter().partition(|gap| gap.is_fatal());
