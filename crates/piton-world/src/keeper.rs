@@ -4,17 +4,18 @@
 //! a new journal, and the old one must be recorded in the ledger before that.
 
 mod ended;
+mod notify;
 mod starting;
 mod stillness;
 
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use piton_engine::world::{Attached, Attempt, Cause, Found, Happening, Notice};
+use piton_engine::world::{Attached, Attempt, Cause, Found, Happening};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
-use piton_process::protocol::{Event, Exit, HELPER_KEY, Request, Spawn, State};
+use piton_process::protocol::{Event, Request, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
 
 use self::ended::{ended_of, was_asked_to_end};
@@ -33,10 +34,6 @@ const SLICE: Duration = Duration::from_millis(100);
 const SIGINT: i32 = 2;
 /// Keepers that may die while attaching before that is an error of its own.
 const ATTACH_TRIES: u32 = 3;
-/// Longest time of a notify command.
-const NOTIFY_MS: u64 = 60_000;
-/// How long a driver that leaves listens to its notify command: one that is slow is believed.
-const NOTIFY_PATIENCE: Duration = Duration::from_secs(2);
 /// The file that is locked while a keeper is started.
 const STARTING_FILE: &str = "starting";
 /// The epoch of the driver that creates a run.
@@ -307,54 +304,6 @@ impl Connection {
         self.tether.let_go();
     }
 
-    pub fn notify(
-        &mut self,
-        root: &Path,
-        argv: Vec<String>,
-        run: &str,
-        notice: &Notice,
-        stop: Stop<'_>,
-    ) -> Result<()> {
-        self.ensure()?;
-        self.queue.push(Request::Spawn(Spawn {
-            argv,
-            env: vec![
-                ("PITON_RUN_ID".to_owned(), run.to_owned()),
-                ("PITON_STATUS".to_owned(), notice.status.clone()),
-                ("PITON_MESSAGE".to_owned(), notice.message.clone()),
-            ],
-            dir: root.to_owned(),
-            log: self.dir.join("notify.log"),
-            timeout_ms: NOTIFY_MS,
-            tell: true,
-        }));
-        self.flush();
-        self.hear_helper(stop)
-    }
-
-    /// Waits a moment for the end of a helper: one that can't work fails at once.
-    fn hear_helper(&mut self, stop: Stop<'_>) -> Result<()> {
-        let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        let log = self.dir.join("notify.log");
-        let deadline = Instant::now() + NOTIFY_PATIENCE;
-        while Instant::now() < deadline && !stop() {
-            for event in keeper.receive(Some(SLICE)).map_err(failed)? {
-                let (key, problem) = match &event {
-                    Event::NotStarted(not) => (&not.key, Some(not.error.clone())),
-                    Event::Exited(exit) => (&exit.key, problem_of(exit)),
-                    Event::Gone => return Ok(()),
-                    _ => continue,
-                };
-                if !key.starts_with(HELPER_KEY) {
-                    continue;
-                }
-                let told = |why| failed(format!("{why}; what it printed is in {}", log.display()));
-                return problem.map_or(Ok(()), |why| Err(told(why)));
-            }
-        }
-        Ok(())
-    }
-
     /// Tells the keeper to go; returns what it had to end. A signal ends the waiting, not the going.
     /// What steps wrote stays where some of it is `unread`.
     pub fn leave(&mut self, mut signals: Option<&mut Signals>, unread: bool) -> Vec<String> {
@@ -465,17 +414,6 @@ impl Connection {
         let folders = self.scratch.iter().chain(&self.former);
         let mut files = folders.map(|folder| scratch::output_file(folder, attempt));
         files.find(|file| file.symlink_metadata().is_ok())
-    }
-}
-
-/// What is wrong with the end of a helper.
-fn problem_of(exit: &Exit) -> Option<String> {
-    match (exit.code, exit.signal) {
-        (Some(0), _) => None,
-        (Some(127), _) => Some("exit code 127 (command not found)".to_owned()),
-        (Some(code), _) => Some(format!("exit code {code}")),
-        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
-        (None, None) => Some("it ended in a way the system did not tell".to_owned()),
     }
 }
 

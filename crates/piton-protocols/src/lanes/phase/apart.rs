@@ -6,9 +6,10 @@ use piton_core::lane::{Isolation, LaneRules, MEND_STEP, Merge, Role, TaskOf, Tas
 use piton_core::plan::{self, Step, Work};
 
 use super::groups::{Group, groups};
+use super::ids::{plan_id, unused_id};
 use super::model::{Lane, Task};
 use super::prompt;
-use super::to_plan::{Builder, plan_id, unused_id};
+use super::to_plan::Builder;
 use piton_formats::diagnostic::code;
 use piton_formats::plan::implicit::{self, Frame};
 

@@ -11,6 +11,7 @@ mod commands;
 mod draft;
 mod gates;
 mod groups;
+mod ids;
 mod index;
 mod model;
 mod names;
@@ -26,12 +27,13 @@ mod to_plan;
 mod tests;
 
 pub use gates::{tick, untick};
+pub use ids::plan_id;
 pub use model::{
     About, Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest,
     Task, TaskKind, TestsCount,
 };
 pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
-pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, plan_id, to_plan};
+pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, to_plan};
 
 use names::{is_phase_id, undecorated};
 use piton_formats::diagnostic::{Diagnostic, Severity, code, quoted};
