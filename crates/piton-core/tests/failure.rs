@@ -300,7 +300,8 @@ fn a_rate_limit_parks_until_its_reset_within_its_budget() {
     let again = StepState { attempts: 4, rate_limit_waits: 3, ..StepState::default() };
     assert_eq!(follows(0, &again, with(-5_000)), until(8_000), "it did not help: not so fast");
     assert_eq!(follows(0, &again, with(60_000)), until(60_000));
-    assert_eq!(follows(0, &state, with(7 * 3_600_000)), Next::Fail, "longer than its budget");
+    assert_eq!(follows(0, &state, with(7 * 24 * 3_600_000)), until(7 * 24 * 3_600_000), "a week");
+    assert_eq!(follows(0, &state, with(9 * 24 * 3_600_000)), Next::Fail, "longer than its budget");
     assert_eq!(follows(0, &state, classified(Class::RateLimit)), until(30_000));
 }
 

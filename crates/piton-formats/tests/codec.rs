@@ -18,7 +18,7 @@ use samples::runs::{RUN_STATUSES, runs};
 use samples::{plan, requests};
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
-const FROZEN: &str = "agent.context_filled 1, agent.handed_off 1, agent.limited 1, agent.said 1, \
+const FROZEN: &str = "agent.context_filled 1, agent.handed_off 1, agent.limited 1, agent.said 1, approval.asked 1, \
     budget.exhausted 1, budget.warned 1, checkpoint.recorded 1, command.refused 1, \
     driver.attached 1, driver.left 1, \
     gate.asked 1, gate.changes_wanted 1, gate.decided 1, gate.reopened 1, lane.begun 1, lane.blocked 1, \
@@ -27,8 +27,8 @@ const FROZEN: &str = "agent.context_filled 1, agent.handed_off 1, agent.limited 
     lane.rebased 1, lane.removed 1, lane.reopened 1, merge.intended 1, merge.missed 1, \
     outputs.accepted 1, plan.accepted 1, pull_request.opened 1, replan.begun 1, replan.ended 1, \
     replan.imported 1, replan.refused 1, replan.wanted 1, rewind.done 1, rewind.intended 1, run.aborted 1, \
-    run.archived 1, run.created 1, session.changed 1, session.ended 1, session.not_resumed 1, \
-    session.opened 1, session.saved 1, session.synced 1, spec.accepted 1, step.finished 1, step.imported 1, step.proven 1, step.reset 1, \
+    run.archived 1, run.created 1, session.artifact 1, session.changed 1, session.ended 1, \
+    session.not_resumed 1, session.opened 1, session.phase 1, session.saved 1, session.synced 1, spec.accepted 1, step.finished 1, step.imported 1, step.proven 1, step.reset 1, \
     step.retried 1, step.skipped 1, step.started 1, ticks.seen 1, time.skipped 1";
 
 const TRIGGERS: &[&str] =

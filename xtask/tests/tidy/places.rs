@@ -78,7 +78,7 @@ fn the_ledger_is_opened_by_address() {
 }
 
 /// Where values become JSON: what is stored or sent by our own processes, and what people are shown.
-const WRITES_JSON: [&str; 16] = [
+const WRITES_JSON: [&str; 17] = [
     // The forms that commands print and protocols keep in files.
     "crates/piton-view/src",
     "crates/piton-formats/src",
@@ -102,6 +102,8 @@ const WRITES_JSON: [&str; 16] = [
     "crates/piton-core/src/hash.rs",
     "crates/piton-core/src/redact.rs",
     "crates/piton-ledger/src",
+    // Settings in the form of agent programs.
+    "crates/piton-agents/src/mcp.rs",
 ];
 
 /// The table of error codes, which is printed as it is.

@@ -252,8 +252,10 @@ fn what_needs_a_worktree_is_not_silently_ignored_in_place() {
         let text =
             format!("[[phase]]\nid = \"P\"\n{key}\n[[phase.lane]]\nid = \"x\"\nrun = \"t\"\n");
         let found = problems(true, "", &text);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].0, found[0].1), ("unused-key", 3), "for no lane of the phase");
+        // A lane in place may commit with the message of its phase.
+        let wanted = if key.starts_with("commit") { None } else { Some(("unused-key", 3)) };
+        let first = found.first().map(|problem| (problem.0, problem.1));
+        assert_eq!((found.len(), first), (wanted.iter().len(), wanted), "for no lane of the phase");
         let defaults = format!("[defaults]\n{key}\n[[phase]]\nid = \"P\"\nrun = \"t\"\n");
         assert_eq!(problems(true, "", &defaults), [], "other phases may have worktrees");
     }

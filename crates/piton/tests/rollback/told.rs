@@ -146,11 +146,12 @@ fn an_undo_says_what_goes_on_and_which_lanes_it_was_about() {
 /// If this fails, views that somebody committed are called a stranger's files.
 #[test]
 fn views_that_somebody_committed_are_not_named_as_what_stays() {
-    let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"echo one > one.txt\"\n");
-    project.write("piton.toml", "[lanes]\nviews = \"on\"\n");
+    let project = Project::with_plan(
+        "protocol = \"lanes\"\n[[phase]]\nid = \"P\"\nrun = \"echo one > one.txt\"\n",
+    );
     project.commit();
     project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
-    project.git(&["add", ".claude"]);
+    project.git(&["add", "--force", ".claude"]);
     project.git(&["commit", "--quiet", "-m", "views"]);
     project.write("mine.txt", "mine");
     let said = project.piton(&["rollback", "--yes"]).exits(0);

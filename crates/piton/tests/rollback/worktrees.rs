@@ -285,7 +285,7 @@ fn a_lane_does_not_go_to_a_point_that_it_was_taken_back_behind() {
 #[test]
 fn a_merged_lane_goes_to_its_start_whatever_is_named_and_that_is_said() {
     for to in ["after_lane_tests", "pre_pr", "P/A/work#1"] {
-        let project = project(TWO);
+        let project = project(&format!("protocol = \"lanes\"\n{TWO}"));
         project.piton(&["run", "plan.toml"]).exits(0);
         let at = ["rollback", "--lane", "A", "--to", to];
         let said = project.piton(&[&at[..], &["--dry-run"]].concat()).exits(0);

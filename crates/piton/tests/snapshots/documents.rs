@@ -45,3 +45,33 @@ fn wrong_phase_documents() {
     screen.piton("run plans/phase-1.md").is("document-problems");
     screen.piton("inspect plans/phase-1.md").is("inspect-problems");
 }
+
+/// Lost: what a roadmap without one of its documents says would be unread.
+#[test]
+fn roadmaps_that_cannot_go_on() {
+    let mut screen = Screen::new();
+    let document = "# P1: First\n\n## Lane Index & Dependencies\n\n- SL-1 -- One\n\n### SL-1 -- One\n\n\
+                    - **Tasks**:\n  - impl: Begin.\n";
+    screen.project.write("plans/p1.md", document);
+    screen.project.write(
+        "ROADMAP.md",
+        "# Roadmap\n\n| Phase | Document |\n|---|---|\n| P1 | plans/p1.md |\n| P2 | - |\n",
+    );
+    screen.project.write("piton.toml", "[agents.worker]\ncommand = \"echo x > x.txt\"\n");
+    screen.project.commit();
+    screen.quietly("run ROADMAP.md --yes");
+    screen.piton("run ROADMAP.md --start-phase P2").is("roadmap-stopped");
+}
+
+/// Lost: what keeps an agent from working without a person would be unread.
+#[test]
+fn agents_that_would_ask_at_night() {
+    let mut screen = Screen::with_plan(
+        "[agents.night]\nprogram = \"claude\"\ncommand = \"./claude\"\npermissions = \"own\"\n\n\
+         [[phase]]\nid = \"P1\"\nagent = \"night\"\nprompt = \"write\"\n",
+    );
+    screen.project.write("claude", "#!/bin/sh\necho 2.1.325\n");
+    screen.project.sh("chmod +x claude").exits(0);
+    screen.project.commit();
+    screen.piton("check plan.toml").is("check-agent");
+}

@@ -15,7 +15,9 @@ use super::screen::{PLAN, Screen, folder};
 const OUT_OF_REACH: &[&str] = &[
     "demo",
     "detach",
+    "disk-low",
     "driver-gone",
+    "folder-read-only",
     "gc",
     "interrupted",
     "keeper",
@@ -27,6 +29,8 @@ const OUT_OF_REACH: &[&str] = &[
     "no-home",
     "not-restored",
     "not-rewound",
+    // Over MCP only; its tests show the sentence.
+    "outside-project",
     "plan-changed",
     "run-taken-over",
     "signals",
