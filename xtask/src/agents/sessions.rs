@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use piton_agents::Verdict;
+use piton_agents::{Permissions, Verdict};
 use serde_json::{Value, json};
 
 use super::Broken;
@@ -437,32 +437,18 @@ pub(super) fn plugin(stage: &mut Stage<'_>) -> Result<String, Broken> {
 pub(super) fn mcp(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.bank()?;
     stage.settle_in(Way::Plugin)?;
+    // A tool of a server is offered, or found by a search, where nobody has to be asked.
+    stage.ask.permissions = Permissions::All;
+    let is_plugin = stage.subject.id == "claude";
+    stage.env("IS_SANDBOX", is_plugin.then_some("1"));
+    let server = if is_plugin { "plugin_piton_piton" } else { "piton" };
     stage.session("task start T002 --session before")?;
-    stage.api.follow(Script::new([Answer::text("I look around.")]));
-    succeeded(&stage.start(Ending::Itself)?)?;
-    let names: Vec<String> =
-        stage.api.asked().iter().flat_map(|asked| tools(&asked.body)).collect();
-    let is_wanted = |name: &&String| name.contains("piton") && name.ends_with("checkpoint");
-    let name = names.iter().find(is_wanted).ok_or(format!("the tools are {names:?}"))?;
-    stage.next_session();
-    let call = Answer::call(name, json!({"message": "before the long way"}));
+    let input = json!({"message": "before the long way"});
+    let call = (stage.subject.mcp)(server, "checkpoint", input);
     stage.api.follow(Script::new([call, Answer::text("It is saved.")]));
     succeeded(&stage.start(Ending::Itself)?)?;
     let (_, shown) = stage.piton(&["show", "--json"])?;
     ensure(shown.contains("before the long way"), || format!("no checkpoint:\n{shown}"))?;
     stage.hooks_are_well()?;
-    Ok(name.clone())
-}
-
-/// The names of the tools that a request offers, in the forms of all families.
-fn tools(body: &Value) -> Vec<String> {
-    let list = body["tools"].as_array().cloned().unwrap_or_default();
-    let declared = list.iter().flat_map(|tool| {
-        tool["functionDeclarations"].as_array().cloned().unwrap_or_else(|| vec![tool.clone()])
-    });
-    let name = |tool: Value| {
-        let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
-        name.map(str::to_owned)
-    };
-    declared.filter_map(name).collect()
+    Ok("its tool was used".to_owned())
 }
