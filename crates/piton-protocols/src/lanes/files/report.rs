@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use piton_core::lane::{MergedBy, Stage, StageStatus};
+use piton_core::event::MergedBy;
+use piton_core::lane::{Stage, StageStatus};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status};
