@@ -19,8 +19,7 @@ pub fn merge_undone() -> Refusal {
 
 /// The spec is another than the one that the run knows.
 pub fn spec_changed(run: &str, message: &str) -> Refusal {
-    let accept =
-        Remedy::from("review it, then run ").then_piton(format!("resume {run} --accept-spec"));
+    let accept = Remedy::from("review it").then_piton(format!("resume {run} --accept-spec"));
     Refusal::new("spec-changed", message).or(accept)
 }
 
@@ -110,4 +109,32 @@ pub fn worktree_lost(step: &str) -> Refusal {
          from its last checkpoint and runs the step again"
     );
     Refusal::new("lane-worktree-lost", cause).or("find out what deleted it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost: a person would be told a step that no command follows.
+    #[test]
+    fn each_command_of_a_remedy_is_named_once_and_follows_its_words() {
+        let path = LanePath { phase: "P1".to_owned(), lane: "SL-1".to_owned() };
+        let ids = ["IF-0-P1-A".to_owned()];
+        let refusals = [
+            merge_undone(),
+            spec_changed("r", "the spec changed"),
+            needs_unmet("r", "why".to_owned(), "--lane a"),
+            work_unknown("r"),
+            gates_doubted("r", &ids),
+            tests_change_files(&path, 2),
+            conflict("why".to_owned(), "dir", "main"),
+        ];
+        for remedy in refusals.iter().flat_map(|refusal| &refusal.remedies) {
+            let words = remedy.to_string();
+            assert!(!words.contains("run ,") && !words.contains(" ,"), "{words}");
+            assert_eq!(words.matches("then run then run").count(), 0, "{words}");
+        }
+        let words = spec_changed("r", "").remedies.remove(0).to_string();
+        assert_eq!(words, "review it, then run `piton resume r --accept-spec`");
+    }
 }

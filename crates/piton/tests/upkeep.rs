@@ -323,3 +323,21 @@ fn plans_started_anew_at_once_are_one_run() {
     assert_eq!((count(0), count(5)), (1, 3), "{codes:?}");
     assert_eq!(project.lines("ran.txt"), ["one", "two"]);
 }
+
+/// Lost: a project that cannot be written would look healthy until the first agent fails.
+#[test]
+fn doctor_says_that_the_folder_cannot_be_written() {
+    let project = Project::with_plan(GATED);
+    let is_root = project.sh("id -u").stdout.trim() == "0";
+    if is_root && project.sh("command -v setpriv").code != 0 {
+        return;
+    }
+    project.sh("chmod 555 .").exits(0);
+    // Root may write anywhere.
+    let other = if is_root { "setpriv --reuid=65534 --clear-groups" } else { "" };
+    let said = project.sh(&format!("{other} {PITON} doctor; chmod 755 ."));
+    if said.stderr.contains("Permission denied") && !said.stdout.contains("cannot write") {
+        return;
+    }
+    said.says("cannot write to the project's folder");
+}

@@ -9,17 +9,31 @@ pub fn plain(text: &str) -> String {
     text.replace("**", "").replace("__", "").replace('`', "").trim().to_owned()
 }
 
-/// A heading as it is compared: without numbering, emphasis and case.
+/// A heading as it is compared: without pictures, numbering, emphasis and case.
 ///
-/// `D. Swim Lanes`, `4) Swim Lanes` and `**Swim lanes**` are one title.
+/// `D. Swim Lanes`, `4) Swim Lanes`, `🏊 Swim Lanes` and `**Swim lanes**` are one title.
 pub fn title(text: &str) -> String {
-    let plain = plain(text).to_lowercase();
+    let plain = undecorated(&plain(text)).to_lowercase();
     let unnumbered = plain.split_once(['.', ')']).and_then(|(number, rest)| {
         let short = number.len() <= 2 && number.chars().all(char::is_alphanumeric);
         (short && rest.starts_with(' ')).then_some(rest)
     });
-    let words: Vec<&str> = unnumbered.unwrap_or(&plain).split_whitespace().collect();
+    let unnumbered = undecorated(unnumbered.unwrap_or(&plain).trim_start());
+    let words: Vec<&str> = unnumbered.split_whitespace().collect();
     words.join(" ").trim_end_matches(':').to_owned()
+}
+
+/// The text without pictures before its first word, such as a rocket or a tick; dashes and arrows stay.
+pub fn undecorated(text: &str) -> &str {
+    let is_picture = |c: char| {
+        !c.is_ascii()
+            && !c.is_alphanumeric()
+            && !matches!(c, '\u{2000}'..='\u{206F}' | '\u{2190}'..='\u{21FF}' | '\u{2500}'..='\u{257F}')
+    };
+    // A picture may be followed by a mark that chooses how it is drawn.
+    let bare =
+        text.trim_start_matches(|c: char| is_picture(c) || c == '\u{fe0f}' || c == '\u{200d}');
+    if bare.len() < text.len() { bare.trim_start() } else { text }
 }
 
 /// What follows the mark of a list item: `- x`, `* x`, `+ x`, `1. x`, `1) x`.
@@ -156,10 +170,21 @@ mod tests {
 
     #[test]
     fn titles_lose_number_emphasis_and_case() {
-        for text in ["D. Swim Lanes", "4) Swim lanes", "**Swim Lanes**", "Swim  Lanes:"] {
+        let decorated = ["🏊 Swim Lanes", "**✅\u{fe0f} Swim lanes**", "D. 🏊 Swim Lanes"];
+        let plain = ["D. Swim Lanes", "4) Swim lanes", "**Swim Lanes**", "Swim  Lanes:"];
+        for text in plain.into_iter().chain(decorated) {
             assert_eq!(title(text), "swim lanes", "{text}");
         }
         assert_eq!(title("e.g. this"), "e.g. this");
+    }
+
+    #[test]
+    fn pictures_before_a_text_are_none_of_its_words() {
+        assert_eq!(undecorated("🚀 SL-1"), "SL-1");
+        assert_eq!(undecorated("✅\u{fe0f} SL-1"), "SL-1");
+        for text in ["→ SL-1", "— x", "Änderung", "SL-1"] {
+            assert_eq!(undecorated(text), text);
+        }
     }
 
     #[test]

@@ -328,6 +328,11 @@ mod tests {
     use crate::settings::read_settings;
 
     #[test]
+    fn tasks_that_can_run_at_once_get_worktrees_unless_somebody_says_otherwise() {
+        assert_eq!(Lanes::default().task_worktrees, TaskWorktrees::Auto);
+    }
+
+    #[test]
     fn reads_every_key_of_lanes() {
         let text = r#"
 [defaults]

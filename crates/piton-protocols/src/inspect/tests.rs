@@ -28,6 +28,8 @@ fn seen(file: &str, text: &str) -> Value {
 
 #[test]
 fn a_phase_document_has_the_documented_keys() {
+    let two = json!({ "test": 1, "impl": 1, "verify": 0, "docs": 0 });
+    let counts = |of_impl: u8| json!({ "test": 0, "impl": of_impl, "verify": 0, "docs": 0 });
     let wanted = json!({
         "format": "lanes/phase", "valid": true, "problems": [],
         "data": {
@@ -35,10 +37,11 @@ fn a_phase_document_has_the_documented_keys() {
             "gates": [{ "id": "IF-0-P1-A", "closed": true }],
             "lanes": [
                 { "id": "SL-1", "name": "One", "depends_on": ["IF-0-P1-A"], "parallel_safe": null,
-                  "tasks": 1, "ready": true, "blocked_by": [] },
+                  "tasks": 1, "tasks_by_type": counts(1), "ready": true, "blocked_by": [] },
                 { "id": "SL-2", "name": "Two", "depends_on": ["SL-1"], "parallel_safe": "mixed",
-                  "tasks": 2, "ready": false, "blocked_by": ["SL-1"] },
+                  "tasks": 2, "tasks_by_type": two, "ready": false, "blocked_by": ["SL-1"] },
             ],
+            "tasks_by_type": { "test": 1, "impl": 2, "verify": 0, "docs": 0 },
         },
     });
     assert_eq!(seen("any.txt", PHASE), wanted);

@@ -47,6 +47,7 @@ fn read_phase(source: &Source<'_>) -> Reading {
             "depends_on": lane.stated_dependencies().map(|d| &d.raw).collect::<Vec<_>>(),
             "parallel_safe": lane.parallel_safe.word(),
             "tasks": lane.tasks.len(),
+            "tasks_by_type": by_type(&lane.tasks),
             "ready": lane.ready,
             "blocked_by": lane.blocked_by,
         })
@@ -56,8 +57,18 @@ fn read_phase(source: &Source<'_>) -> Reading {
         "phase_id": if found.id.is_empty() { Value::Null } else { Value::from(found.id.as_str()) },
         "gates": found.gates.iter().map(gate).collect::<Vec<_>>(),
         "lanes": found.lanes.iter().map(lane).collect::<Vec<_>>(),
+        "tasks_by_type": by_type(found.lanes.iter().flat_map(|lane| &lane.tasks)),
     });
     Reading { problems, data, summary: phase_summary(&found) }
+}
+
+/// How many tasks there are of each type; those without a known type are in the total only.
+fn by_type<'t>(tasks: impl IntoIterator<Item = &'t phase::Task>) -> Value {
+    let mut counts = phase::TaskKind::KNOWN.map(|kind| (kind, 0_usize));
+    for task in tasks {
+        counts.iter_mut().filter(|(kind, _)| *kind == task.kind).for_each(|(_, n)| *n += 1);
+    }
+    counts.into_iter().map(|(kind, count)| (kind.word(), count)).collect()
 }
 
 /// Lanes without a task: such a document is refused when it is to be run.

@@ -2,9 +2,12 @@
 //!
 //! A roadmap names its documents by their paths, in a table, a list or links. Or it only describes its
 //! phases, `### Phase 1 — Title (ALIAS)`, and the documents say in their metadata which phase of which
-//! roadmap they are. A phase without a document is listed too, so that a run can stop there.
+//! roadmap they are. A phase without a document, or with one that cannot be run, is listed too, so that a
+//! run stops there rather than passing it over.
 
 use std::cmp::Ordering;
+use std::io;
+use std::path::Path;
 
 use piton_formats::markdown::inline::{code_spans, plain};
 use piton_formats::markdown::table::tables;
@@ -32,11 +35,42 @@ fn is_document(text: &str) -> bool {
     phase::is_phase(text) && !phase::inspect("", text).0.lanes.is_empty()
 }
 
+/// What lies at a path.
+enum Found {
+    /// Nothing.
+    Missing,
+    /// The document of a phase with this id: it has lanes, or headings that only such documents have.
+    Phase(String),
+    /// Something else.
+    Other,
+}
+
+fn found(source: &Source<'_>, path: &str) -> Found {
+    let text = match (source.read)(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Missing,
+        // Whoever runs it says why it cannot be read.
+        Err(_) => return Found::Phase(String::new()),
+    };
+    // A roadmap tells of the headings of its phases too.
+    if !phase::is_phase(&text) || !(is_document(&text) || aliases(&Document::new(&text)).is_empty())
+    {
+        return Found::Other;
+    }
+    Found::Phase(phase::inspect("", &text).0.id)
+}
+
 /// A document of a phase, if it is one.
 fn link(source: &Source<'_>, path: &str) -> Option<Link> {
-    let text = (source.read)(path).ok().filter(|text| is_document(text))?;
-    let phase = phase::inspect("", &text).0.id;
-    (!phase.is_empty()).then(|| Link { phase, document: Some(path.to_owned()) })
+    let Found::Phase(phase) = found(source, path) else { return None };
+    let phase = if phase.is_empty() { stem(path) } else { phase };
+    Some(Link { phase, document: Some(path.to_owned()) })
+}
+
+/// What a phase is called that says nothing of it: as its file is.
+fn stem(path: &str) -> String {
+    let stem = Path::new(path).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
 }
 
 /// The documents of a folder, in the order of the roadmap that all of them name, else by their names:
@@ -65,19 +99,110 @@ fn markdown(source: &Source<'_>, folder: &str) -> Vec<String> {
     names.map(|name| joined(folder, &name)).collect()
 }
 
-/// The documents that a roadmap mentions, in that order, each once.
+/// The documents that a roadmap mentions, in that order, each once; and what is missing among them.
 fn mentioned(source: &Source<'_>, document: &Document<'_>) -> Vec<Link> {
-    let mut found: Vec<Link> = Vec::new();
+    let mut all: Vec<Mention> = Vec::new();
     let lines = document.lines.iter().filter(|line| line.place == Place::Text);
-    for path in lines.flat_map(|line| paths(line.text)) {
-        let known = |path: &String| found.iter().any(|l| l.document.as_ref() == Some(path));
-        let places = places(source, &path);
-        if places.iter().any(known) {
-            continue;
+    for line in lines {
+        let heading = line.heading().map(|(level, title)| (level, plain(title)));
+        if let Some((level, title)) = heading {
+            let phase = phase_of_heading(&title);
+            all.push(Mention::Heading { level, phase });
         }
-        found.extend(places.iter().find_map(|path| link(source, path)));
+        for path in paths(line.text) {
+            let places = places(source, &path);
+            let known = |path: &String| all.iter().any(|m| m.path() == Some(path));
+            if places.iter().any(known) {
+                continue;
+            }
+            let link = places.iter().find_map(|path| link(source, path));
+            let is_missing = |path: &&String| matches!(found(source, path), Found::Missing);
+            match (link, places.iter().find(is_missing)) {
+                (Some(link), _) => all.push(Mention::Document(link)),
+                // Something else of that name is no phase.
+                (None, Some(path)) if places.iter().all(|path| is_missing(&path)) => {
+                    all.push(Mention::Missing(path.clone()));
+                }
+                _ => {}
+            }
+        }
     }
-    found
+    let folders: Vec<String> =
+        all.iter().filter_map(Mention::link).map(|l| folder_of(l.document.as_deref())).collect();
+    if folders.is_empty() {
+        return Vec::new();
+    }
+    // What is missing where no phase lies is about something else.
+    let is_phase =
+        |path: &str| places(source, path).iter().any(|p| folders.contains(&folder_of(Some(p))));
+    let mut links: Vec<Link> = Vec::new();
+    for (at, mention) in all.iter().enumerate() {
+        match mention {
+            Mention::Document(link) => links.push(link.clone()),
+            Mention::Missing(path) if is_phase(path) => {
+                links.push(Link { phase: stem(path), document: None });
+            }
+            Mention::Heading { level, phase: Some(phase) } if is_unplanned(&all, at, *level) => {
+                links.push(Link { phase: phase.clone(), document: None });
+            }
+            Mention::Missing(_) | Mention::Heading { .. } => {}
+        }
+    }
+    links
+}
+
+/// What a roadmap mentions.
+enum Mention {
+    /// A heading, with its phase if it is one of a phase.
+    Heading { level: usize, phase: Option<String> },
+    /// A document of a phase.
+    Document(Link),
+    /// A file that is not there.
+    Missing(String),
+}
+
+impl Mention {
+    fn link(&self) -> Option<&Link> {
+        if let Self::Document(link) = self { Some(link) } else { None }
+    }
+
+    fn path(&self) -> Option<&String> {
+        match self {
+            Self::Document(link) => link.document.as_ref(),
+            Self::Missing(path) => Some(path),
+            Self::Heading { .. } => None,
+        }
+    }
+}
+
+/// Whether a heading of a phase has no document below it, and others have one.
+fn is_unplanned(all: &[Mention], at: usize, level: usize) -> bool {
+    let below = |at: usize, level: usize| {
+        let rest = all.get(at + 1..).unwrap_or_default().iter();
+        let mut own = rest
+            .take_while(move |m| !matches!(m, Mention::Heading { level: l, .. } if *l <= level));
+        own.any(|m| !matches!(m, Mention::Heading { .. }))
+    };
+    let has_own = |(at, mention): (usize, &Mention)| matches!(mention, Mention::Heading { level: l, phase: Some(_) } if *l == level && below(at, *l));
+    !below(at, level) && all.iter().enumerate().any(has_own)
+}
+
+/// The phase of a heading such as `Phase 2: Title` or `P2 — Title`.
+fn phase_of_heading(title: &str) -> Option<String> {
+    let head = title.split([':', '—', '–']).next()?.trim();
+    let words: Vec<&str> = head.split_whitespace().take(3).collect();
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    match words.as_slice() {
+        [word, number, ..] if word.eq_ignore_ascii_case("phase") && is_number(number) => {
+            Some(format!("{word} {number}"))
+        }
+        [id] if phase::is_id(id) => Some((*id).to_owned()),
+        _ => None,
+    }
+}
+
+fn folder_of(path: Option<&str>) -> String {
+    path.and_then(|path| path.rsplit_once('/')).map_or("", |(folder, _)| folder).to_owned()
 }
 
 /// The rows of a table with a column of phases and one of documents, if there is one that exists.
@@ -97,8 +222,11 @@ fn rows(source: &Source<'_>, document: &Document<'_>) -> Vec<Link> {
             let written = paths(cell(file_at)).into_iter();
             let places: Vec<String> = written.flat_map(|path| places(source, &path)).collect();
             let phase = plain(cell(phase_at));
-            let none = Link { phase, document: None };
-            found.push(places.iter().find_map(|path| link(source, path)).unwrap_or(none));
+            // A file that is no document of a phase is refused when it is its turn.
+            let is_there = |path: &&String| !matches!(self::found(source, path), Found::Missing);
+            let other = || places.iter().find(is_there).cloned();
+            let named = places.iter().find_map(|path| link(source, path));
+            found.push(named.unwrap_or_else(|| Link { phase, document: other() }));
         }
     }
     if found.iter().any(|link| link.document.is_some()) { found } else { Vec::new() }
@@ -123,8 +251,8 @@ fn described(source: &Source<'_>, document: &Document<'_>) -> Vec<Link> {
         }
     }
     let document = |alias: &String| {
-        let found = written.iter().find(|(phase, _)| phase.eq_ignore_ascii_case(alias));
-        found.filter(|(_, path)| link(source, path).is_some()).map(|(_, path)| path.clone())
+        let mut own = written.iter().filter(|(phase, _)| phase.eq_ignore_ascii_case(alias));
+        own.find(|(_, path)| link(source, path).is_some()).map(|(_, path)| path.clone())
     };
     let links = phases.iter().map(|a| Link { phase: a.clone(), document: document(a) });
     let links: Vec<Link> = links.collect();
@@ -290,6 +418,35 @@ mod tests {
         let files = [("plans/x.md", &*two), ("plans/y.md", &*one), (own, described)];
         assert_eq!(read(&files, own), ["ONE=plans/y.md", "TWO=plans/x.md", "THREE="]);
         assert_eq!(read(&files, "plans"), ["ONE=plans/y.md", "TWO=plans/x.md"]);
+    }
+
+    /// Lost: a phase that is misspelled, or not planned, would be passed over and the rest be built on it.
+    #[test]
+    fn a_phase_without_a_document_that_can_be_run_is_listed() {
+        let (one, two) = (phase("P1", ""), phase("P2", ""));
+        let bare = phase("P3", "").replace("SL-1 -- One", "Lane One");
+        let list = "# R\n\n1. plans/a.md\n2. plans/missing.md, see `notes.md` and docs/gone.md\n\
+                    3. plans/c.md\n4. plans/b.md\n";
+        let table = "| Phase | Document |\n|---|---|\n| P1 | plans/a.md |\n| P3 | plans/c.md |\n\
+                     | P4 | notes.md |\n";
+        let headed = "# R\n\n## Phase 1: First\n\nplans/a.md\n\n## Phase 2: not yet planned\n\nWords.\n\n\
+                      ## P3 — Third\n\n### Where\n\nplans/b.md\n\n## Phases\n";
+        let files = [
+            ("plans/a.md", &*one),
+            ("plans/b.md", &*two),
+            ("plans/c.md", &*bare),
+            ("plans/README.md", "# Notes\n"),
+            ("notes.md", "# Notes\n"),
+            ("L.md", list),
+            ("T.md", table),
+            ("H.md", headed),
+        ];
+        let wanted = ["P1=plans/a.md", "missing=", "P3=plans/c.md", "P2=plans/b.md"];
+        assert_eq!(read(&files, "L.md"), wanted);
+        assert_eq!(read(&files, "T.md"), ["P1=plans/a.md", "P3=plans/c.md", "P4=notes.md"]);
+        assert_eq!(read(&files, "H.md"), ["P1=plans/a.md", "Phase 2=", "P2=plans/b.md"]);
+        let wanted = ["P1=plans/a.md", "P2=plans/b.md", "P3=plans/c.md"];
+        assert_eq!(read(&files, "plans"), wanted);
     }
 
     /// Lost: the tenth phase would come before the second.

@@ -58,7 +58,7 @@ fn line(path: &str) -> String {
 }
 
 /// Whether git has files there; where it cannot say, it is left alone.
-fn is_tracked(root: &Path, path: &str) -> bool {
+pub fn is_tracked(root: &Path, path: &str) -> bool {
     let listed = Git::at(root).args(["ls-files", "-z", "--", path]).bytes();
     listed.is_ok_and(|listed| !listed.is_empty())
 }

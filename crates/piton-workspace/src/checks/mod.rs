@@ -9,7 +9,7 @@ mod submodule;
 
 use std::path::{Path, PathBuf};
 
-pub use exclude::keep_out;
+pub use exclude::{is_tracked, keep_out};
 pub use repository::{Remark, publishers, repository};
 pub use submodule::unfilled;
 

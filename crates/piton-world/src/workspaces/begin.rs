@@ -1,6 +1,7 @@
 //! Where lanes begin: preconditions and worktrees.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use piton_core::event::LaneBegun;
 use piton_core::lane::{LaneRules, Missed, SnapshotRef, Stage, StageStatus, TaskOf};
@@ -63,8 +64,7 @@ impl GitWorkspaces {
             match self.clean(dir) {
                 Ok(()) => {}
                 Err(found) if found.code == "dirty" && (self.options.seed_dirty || seeded) => {
-                    let taken = self.take(None, "", &format!("seed of {lane}"), now());
-                    snapshot = Some(recorded(&taken?));
+                    snapshot = Some(self.take_seed(lane)?);
                 }
                 Err(found) => return Ok(Begin::Refused(found)),
             }
@@ -82,6 +82,18 @@ impl GitWorkspaces {
             base_sha: Some(base.commit),
             snapshot,
         })))
+    }
+
+    /// The uncommitted state of base, from which a lane begins. A plan that git does not know is what the
+    /// run is made from, and would be committed as work of the lane.
+    fn take_seed(&mut self, lane: &LanePath) -> Result<SnapshotRef> {
+        let plan = self.options.plan.clone();
+        let untracked = plan.filter(|plan| !checks::is_tracked(&self.root, plan));
+        let usual = Rc::clone(&self.rules);
+        Rc::make_mut(&mut self.rules).exclude.extend(untracked);
+        let taken = self.take(None, "", &format!("seed of {lane}"), now());
+        self.rules = usual;
+        Ok(recorded(&taken?))
     }
 
     /// Why lanes of a run that has not begun could not have worktrees, or hand on what they do in place:

@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use piton_core::event::Verdict;
 use piton_core::summary::standing_verdict;
@@ -29,19 +29,26 @@ const LOG_FILE: &str = "driver.log";
 
 /// Whether the terminal of this process closed.
 static GONE: AtomicBool = AtomicBool::new(false);
+/// When it did.
+static GONE_AT: AtomicI64 = AtomicI64::new(0);
 
 /// Whether the terminal of this process closed.
 pub fn is_gone() -> bool {
     GONE.load(Ordering::Relaxed)
 }
 
-/// Lets a driver outlive its terminal.
+/// Lets a driver outlive its terminal; a run that begins after it closed is told of like the one before.
 pub fn outlive(signals: &mut Signals, run_dir: &Path) {
+    if is_gone() {
+        // Best effort, as it is when the terminal closes.
+        let _ = mark(run_dir);
+    }
     // Asked now: a terminal that is gone is not known as one any more.
     let words = [std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
     let run_dir = run_dir.to_owned();
     signals.on_hangup(move || {
         if !GONE.swap(true, Ordering::Relaxed) {
+            GONE_AT.store(now().0, Ordering::Relaxed);
             // Best effort: a run whose words cannot be kept goes on all the same.
             let _ = leave(&run_dir, words);
         }
@@ -50,11 +57,7 @@ pub fn outlive(signals: &mut Signals, run_dir: &Path) {
 
 /// Leaves the terminal: words go to the log of the run, and when it closed is written down.
 fn leave(run_dir: &Path, [stdout, stderr]: [bool; 2]) -> std::io::Result<()> {
-    std::fs::create_dir_all(run_dir)?;
-    std::fs::write(run_dir.join(CLOSED_FILE), now().0.to_string())?;
-    let mut all =
-        OpenOptions::new().create(true).append(true).open(run_dir.join(ALL_CLOSED_FILE))?;
-    all.write_all(format!("{}\n", now().0).as_bytes())?;
+    mark(run_dir)?;
     let log = OpenOptions::new().create(true).append(true).open(run_dir.join(LOG_FILE))?;
     if stdout {
         rustix::stdio::dup2_stdout(&log)?;
@@ -67,6 +70,16 @@ fn leave(run_dir: &Path, [stdout, stderr]: [bool; 2]) -> std::io::Result<()> {
     let _ = rustix::process::setsid();
     ui::say("the terminal was closed; the run continues in the background");
     Ok(())
+}
+
+/// Writes down, in the folder of a run, when the terminal of its driver closed.
+fn mark(run_dir: &Path) -> std::io::Result<()> {
+    let at = GONE_AT.load(Ordering::Relaxed);
+    std::fs::create_dir_all(run_dir)?;
+    std::fs::write(run_dir.join(CLOSED_FILE), at.to_string())?;
+    let mut all =
+        OpenOptions::new().create(true).append(true).open(run_dir.join(ALL_CLOSED_FILE))?;
+    all.write_all(format!("{at}\n").as_bytes())
 }
 
 /// The live picture as long as there is a terminal, lines in the log afterwards.

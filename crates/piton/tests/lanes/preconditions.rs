@@ -73,6 +73,19 @@ fn a_seeded_lane_starts_from_the_uncommitted_state() {
     scene.nothing_left();
 }
 
+/// Lost: the plan itself would be committed under the name of a lane.
+#[test]
+fn a_plan_that_is_not_committed_is_no_work_of_a_seeded_lane() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["rm", "--quiet", "--cached", super::scene::DOCUMENT]);
+    scene.project.git(&["commit", "--quiet", "-m", "without the plan"]);
+    scene.project.write("new.txt", "untracked\n");
+    scene.run(&["--seed-dirty"]).exits(0);
+    let files = scene.project.git(&["ls-tree", "-r", "--name-only", "main"]);
+    assert!(files.contains("new.txt") && !files.contains(super::scene::DOCUMENT), "{files}");
+    assert!(scene.project.has(super::scene::DOCUMENT));
+}
+
 /// Lost: a seeded lane that changed the seed would overwrite what the user has at hand.
 #[test]
 fn a_seeded_file_that_the_lane_changed_holds_the_merge_until_it_is_away() {

@@ -1,5 +1,6 @@
 //! Roadmaps: several phase documents, one after the other.
 
+use super::common::terminal::Terminal;
 use super::common::wait_until;
 use super::scene::{Scene, document, lane};
 
@@ -123,4 +124,47 @@ fn a_roadmap_stops_where_a_person_has_to_look_first() {
     scene.project.commit();
     scene.project.piton(&["run", "ROADMAP.md"]).exits(0);
     assert_eq!(scene.told("ran"), ["SL-1", "SL-2", "SL-3"]);
+}
+
+/// Lost: a night that went on without its terminal would be told of its first phase only.
+#[test]
+fn each_phase_that_ran_without_a_terminal_is_told_of() {
+    let scene = scene();
+    let (begun, go) = (scene.outside("begun"), scene.outside("go"));
+    let waits = "while [ ! -e $GO ]; do sleep 0.05; done; echo x > SL-1-01.txt";
+    let waits = waits.replace("$GO", &go.display().to_string());
+    scene.agent("SL-1", &format!(": > {}; {waits}", begun.display()));
+    let driver = scene.project.spawn(&["run", "ROADMAP.md"]);
+    wait_until("the first phase", || begun.exists());
+    driver.signal(rustix::process::Signal::HUP);
+    wait_until("it says so", || driver.stderr().contains("continues in the background"));
+    std::fs::write(&go, "").unwrap();
+    driver.wait().exits(0);
+    let Some(next) = Terminal::start(&scene.project, "run ROADMAP.md") else { return };
+    let told = next.ends(0);
+    assert_eq!(told.matches("was closed at").count(), 3, "{told}");
+    let Some(later) = Terminal::start(&scene.project, "run ROADMAP.md") else { return };
+    assert!(!later.ends(0).contains("was closed at"), "each is told once");
+}
+
+/// Lost: a phase between others would be passed over, and all be called complete.
+#[test]
+fn a_roadmap_does_not_pass_over_a_phase_that_cannot_be_run() {
+    let scene = scene();
+    let list = "# R\n\n1. plans/phase-1.md\n2. plans/missing.md\n3. plans/phase-3.md\n";
+    scene.project.write("LIST.md", list);
+    scene.project.commit();
+    let said = scene.project.piton(&["run", "LIST.md"]).exits(4);
+    said.says("phase missing of the roadmap has no document yet");
+    assert_eq!(scene.told("ran"), ["SL-1"]);
+    let bare = phase(2, true)
+        .replace("- SL-2 -- Lane SL-2", "- Lane Two")
+        .replace("### SL-2 --", "### Two");
+    scene.project.write("plans/phase-2.md", &bare);
+    scene.project.commit();
+    for roadmap in ["ROADMAP.md", "plans"] {
+        let said = scene.project.piton(&["run", roadmap]).exits(2);
+        said.says("plans/phase-2.md").says("no lane");
+    }
+    assert_eq!(scene.told("ran"), ["SL-1"]);
 }

@@ -61,6 +61,29 @@ fn a_rollback_marks_records_with_its_own_time() {
     assert!(at("after_lane_start") > before, "{record:#}");
 }
 
+/// Lost: whoever reads the checkpoints would take the time of one stage for that of another.
+#[test]
+fn a_record_has_the_time_at_which_its_stage_was_reached() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let times = scene.outside("times").display().to_string();
+    // The agent ends in another second than it began in.
+    scene.agent(
+        "SL-1",
+        &format!(
+            "now() {{ date -u +%Y-%m-%dT%H:%M:%SZ; }}; now > {times}; begun=$(now)\n\
+             while [ \"$(now)\" = \"$begun\" ]; do :; done\nnow >> {times}; echo x > SL-1-01.txt"
+        ),
+    );
+    scene.run(&[]).exits(0);
+    let [begun, ended] = <[String; 2]>::try_from(scene.told("times")).unwrap();
+    let at =
+        |stage: &str| scene.record("SL-1", stage)["timestamp"].as_str().unwrap()[..19].to_owned();
+    assert!(at("before_lane_start") <= at("after_lane_start"));
+    assert!(at("after_lane_start")[..] <= begun[..19], "{begun}");
+    assert!(at("after_lane_tests")[..] >= ended[..19], "{ended}");
+    assert!(at("pre_pr") >= at("after_lane_tests"));
+}
+
 /// Lost: nobody would know how to go on with a run that another tool recorded.
 #[test]
 fn a_record_without_a_run_says_that_it_can_be_imported() {
@@ -117,6 +140,7 @@ fn another_agent_command_does_not_make_finished_work_count_as_changed() {
     scene.agent("SL-2", "exit 1");
     scene.run(&[]).exits(1);
     let settings = scene.project.read("piton.toml").replace("[\"sh\",", "[\"sh\", \"-u\",");
+    let settings = settings.replace("[agents.writer]\n", "[agents.writer]\nmodel = \"large\"\n");
     scene.project.write("piton.toml", &settings);
     scene.project.git(&["commit", "--quiet", "--all", "--message", "another command"]);
     scene.usual_agent("SL-2");
@@ -158,6 +182,7 @@ fn a_lane_that_changed_nothing_and_files_outside_a_scope_are_named() {
     let run = scene.project.run_id();
     let report = scene.project.read(&format!(".claude/run-reports/{run}.md"));
     assert!(report.contains("| P1/SL-2/SL-2-01 | other.txt |"), "{report}");
+    assert!(report.contains("## Lanes that changed nothing\n\n- P1/SL-1\n"), "{report}");
     let records: Vec<Value> = scene.records();
     assert!(!records.is_empty());
 }

@@ -92,3 +92,18 @@ fn the_task_that_fixes_a_phase_can_be_run_as_a_lane() {
     assert_eq!(runs.matches("complete").count(), 2, "{runs}");
     scene.nothing_left();
 }
+
+/// Lost: a phase with two mistakes could be mended once, and then never again.
+#[test]
+fn a_phase_can_be_fixed_as_often_as_its_validation_fails() {
+    let scene = validated("test -e one.txt\ntest -e two.txt");
+    scene.run(&[]).exits(1).says("FIX-P1-001");
+    let out = scene.outside("prompt").display().to_string();
+    scene.agent("FIX-P1-001", "echo x > one.txt");
+    scene.run(&["--lane", "FIX-P1-001"]).exits(1).says("FIX-P1-001: test -e two.txt");
+    scene.agent("FIX-P1-001", &format!("cat > {out}; echo x > two.txt"));
+    scene.run(&["--lane", "FIX-P1-001"]).exits(0);
+    assert!(scene.told("prompt").join("\n").contains("test -e two.txt"));
+    assert_eq!(scene.subjects("main").len(), 4);
+    scene.nothing_left();
+}

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use piton_core::event::MergedBy;
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
@@ -107,6 +108,10 @@ pub fn ours(place: &Place, plan: &Plan, state: &RunState, told: &Told) -> String
         out.push_str(if at == 0 { "\n## For a person to check\n\n" } else { "" });
         let _ = writeln!(out, "- [ ] {}", inline(check));
     }
+    for (at, lane) in idle(state).iter().enumerate() {
+        out.push_str(if at == 0 { "\n## Lanes that changed nothing\n\n" } else { "" });
+        let _ = writeln!(out, "- {}", inline(lane));
+    }
     table(&mut out, "Outside their scope", &["task", "files"], outside(state));
     for (at, (what, context)) in failures(state).iter().enumerate() {
         out.push_str(if at == 0 { "\n## Failures\n" } else { "" });
@@ -138,6 +143,16 @@ fn lane_row(state: &RunState, path: &LanePath, lane: &LaneState, told: &Told) ->
         tests.map(|(test, exit)| format!("{} {}", code(test), ended(exit))).unwrap_or_default(),
         attempts.to_string(),
     ]
+}
+
+/// The lanes that are done and left nothing to merge.
+fn idle(state: &RunState) -> Vec<String> {
+    let is_idle = |lane: &LaneState| {
+        let merged = lane.work.as_ref().and_then(|work| work.merged());
+        merged.is_some_and(|merged| merged.by == MergedBy::Nothing)
+    };
+    let lanes = state.lanes().filter(|(_, lane)| lane.task.is_none() && is_idle(lane));
+    lanes.map(|(path, _)| path.to_string()).collect()
 }
 
 /// The files that tasks changed outside of their scope.

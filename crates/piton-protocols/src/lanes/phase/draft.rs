@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use super::model::{Lane, ParallelSafe, TestsCount};
-use super::names::{aliases, gate_ids, undecorated};
+use super::names::{aliases, gate_ids};
 use piton_formats::diagnostic::{code, quoted};
 use piton_formats::markdown::Line;
 use piton_formats::markdown::inline::{
-    bullet, checkbox, is_none, plain, split_outside, without_brackets,
+    bullet, checkbox, is_none, plain, split_outside, undecorated, without_brackets,
 };
 use piton_formats::sink::Sink;
 

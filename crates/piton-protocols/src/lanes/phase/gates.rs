@@ -5,7 +5,7 @@
 use super::model::Gate;
 use super::names::{id_and_text, id_at_start, is_gate_id};
 use piton_formats::diagnostic::{code, quoted};
-use piton_formats::markdown::inline::{bullet, checkbox, plain};
+use piton_formats::markdown::inline::{bullet, checkbox, plain, undecorated};
 use piton_formats::markdown::{Document, Line, Section};
 use piton_formats::sink::Sink;
 
@@ -72,11 +72,17 @@ fn headed(line: &Line<'_>) -> Option<String> {
     id_at_start(&text).filter(|id| is_gate_id(id)).map(str::to_owned)
 }
 
+/// The text of an item without pictures and emphasis.
+fn bare(text: &str) -> String {
+    undecorated(&plain(undecorated(text))).to_owned()
+}
+
 /// One list item as a gate; an item with a box but without an id is reported.
 fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
     let boxed = checkbox(item);
     let rest = boxed.map_or(item, |b| b.rest);
-    let bare = plain(rest);
+    // A picture without a box may mean that it is closed; it is reported.
+    let bare = if boxed.is_some() { bare(rest) } else { plain(rest) };
     let Some(id) = id_at_start(&bare).filter(|id| is_gate_id(id)) else {
         if boxed.is_some() {
             let message = format!("the gate {} has no id", quoted(rest));
@@ -142,7 +148,7 @@ fn mark(text: &str, gate_id: &str, mark: &str) -> Option<String> {
         for line in section.lines.iter().filter(|line| line.is_content()) {
             let Some(boxed) = bullet(line.text).and_then(checkbox) else { continue };
             let is_so = boxed.is_ticked() == (mark == "x");
-            if is_so || id_at_start(&plain(boxed.rest)) != Some(gate_id) {
+            if is_so || id_at_start(&bare(boxed.rest)) != Some(gate_id) {
                 continue;
             }
             let open = line.start + line.text.find('[')? + 1;

@@ -4,13 +4,16 @@
 //! The sections of the lanes add gates that they provide, and retries.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use super::draft::{Draft, attribute};
+use super::brackets;
+use super::draft::{At, Draft, attribute};
+use super::model::DependencyKind;
 use super::names::{
-    LaneNames, id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id, undecorated,
+    Known, LaneNames, id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id,
 };
 use piton_formats::diagnostic::{code, quoted};
-use piton_formats::markdown::inline::{bullet, plain, split_outside};
+use piton_formats::markdown::inline::{bullet, plain, split_outside, undecorated};
 use piton_formats::markdown::table::tables;
 use piton_formats::markdown::{Document, Line, Place, Section};
 use piton_formats::sink::Sink;
@@ -33,6 +36,7 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>,
         add_described(&mut lanes, described);
         let more = elsewhere(document, &lanes, sink);
         add_described(&mut lanes, more);
+        brackets::check(&lanes, sink);
         return (unique(lanes, sink), false);
     }
     let needs_confirmation = !described.is_empty();
@@ -41,6 +45,7 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>,
         let hint = "confirm them when asked, or add `## Lane Index & Dependencies`";
         sink.warn(code::NO_LANE_INDEX, &first.span, message, hint);
     }
+    brackets::check(&described, sink);
     (unique(described, sink), needs_confirmation)
 }
 
@@ -59,7 +64,7 @@ fn tabled(section: &Section<'_, '_>, lanes: &mut Vec<Draft>, sink: &mut Sink<'_>
             if let Some(at) = columns.iter().position(is_name).filter(|_| name.is_empty()) {
                 name = plain(cell(at));
             }
-            let mut lane = Draft::new(id, name, line);
+            let mut lane = brackets::lane(id, &name, line, sink);
             for (at, column) in columns.iter().enumerate().filter(|(at, _)| *at != id_at) {
                 if let Some((key, _)) = attribute(&format!("{column}:")) {
                     lane.set(key, cell(at), line, sink);
@@ -100,7 +105,7 @@ fn listed(
             let known = lanes.iter().position(|l| l.lane.id == id && line.heading().is_some());
             current = Some(known.unwrap_or(lanes.len()));
             if known.is_none() {
-                lanes.push(Draft::new(id, name, line));
+                lanes.push(brackets::lane(id, &name, line, sink));
             }
             if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
                 semicolons(lane, rest, line, sink);
@@ -221,7 +226,7 @@ fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> V
         if let Some((level, title)) = line.heading() {
             if let Some((id, name)) = lane_heading(title).filter(|(id, _)| known.find(id).is_some())
             {
-                found.push(Draft::new(id, name, line));
+                found.push(brackets::lane(id, &name, line, sink));
                 within = Some(level);
             } else if within.is_some_and(|above| level <= above) {
                 within = None;
@@ -258,7 +263,7 @@ fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
                     let known = lanes.iter().position(|l| more && l.lane.id == id);
                     within = Some(known.unwrap_or(lanes.len()));
                     if known.is_none() {
-                        lanes.push(Draft::new(id, name, line));
+                        lanes.push(brackets::lane(id, &name, line, sink));
                     }
                 }
             } else if let Some(lane) = within.and_then(|at| lanes.get_mut(at)) {
@@ -269,11 +274,25 @@ fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
     lanes
 }
 
+/// The first line of the lane index: for an index that lists no lane.
+pub(super) fn first_line(document: &Document<'_>) -> Option<Range<usize>> {
+    let sections = document.sections(is_index);
+    let mut lines = sections.iter().flat_map(|section| section.lines);
+    let first = lines.find(|line| line.is_content() && !line.text.trim().is_empty());
+    first.map(Line::span)
+}
+
 /// Adds what their sections say to the lanes of the index. One that the index lacks is kept apart until
 /// its tasks are known.
 fn add_described(lanes: &mut Vec<Draft>, described: Vec<Draft>) {
     for mut more in described {
         let known = names(lanes);
+        let names = Known { lanes: &known, tasks: &[] };
+        // What a section says of its tasks is not said of the lane.
+        let is_known = |at: &At| {
+            let mut named = names.dependencies(&at.value, at.line).into_iter();
+            named.all(|d| matches!(d.kind, DependencyKind::Lane | DependencyKind::Gate))
+        };
         let found =
             known.find(&more.lane.id).and_then(|id| lanes.iter_mut().find(|l| l.lane.id == id));
         let Some(lane) = found else {
@@ -281,6 +300,12 @@ fn add_described(lanes: &mut Vec<Draft>, described: Vec<Draft>) {
             lanes.push(more);
             continue;
         };
+        if lane.depends_on.is_empty() {
+            lane.depends_on = more.depends_on.into_iter().filter(is_known).collect();
+        }
+        if lane.blocks.is_empty() {
+            lane.blocks = more.blocks.into_iter().filter(is_known).collect();
+        }
         for gate in more.lane.provides {
             if !lane.lane.provides.contains(&gate) {
                 lane.lane.provides.push(gate);

@@ -6,22 +6,27 @@
 #![expect(clippy::similar_names, reason = "lines and lanes are what this is about")]
 
 mod apart;
+mod brackets;
 mod bullets;
 mod commands;
 mod draft;
+mod fences;
 mod gates;
 mod groups;
 mod ids;
 mod index;
+mod items;
 mod model;
 mod names;
 mod own_tests;
 mod prompt;
 mod ranges;
 mod resolve;
+mod shell_lines;
 mod tasks;
 mod test_plan;
 mod to_plan;
+mod typed;
 
 #[cfg(test)]
 mod tests;
@@ -35,9 +40,9 @@ pub use model::{
 pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
 pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, to_plan};
 
-use names::{is_phase_id, undecorated};
+use names::is_phase_id;
 use piton_formats::diagnostic::{Diagnostic, Severity, code, quoted};
-use piton_formats::markdown::inline::plain;
+use piton_formats::markdown::inline::{plain, undecorated};
 use piton_formats::markdown::{Document, Place};
 use piton_formats::sink::Sink;
 
@@ -77,17 +82,28 @@ pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     tasks::read(&document, &mut drafts, &mut sink);
     index::settle_unlisted(&mut drafts, &mut sink);
     if drafts.is_empty() {
-        let message = "the document has no lanes";
-        let hint = "add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`";
-        sink.error(code::NO_LANES, &(0..0), message, hint);
+        no_lanes(&document, &mut sink);
     }
     phase.lanes = resolve::resolve(drafts, &phase.gates, needs_confirmation, &mut sink);
     phase.needs_confirmation = needs_confirmation;
-    let test_plan::Tests { commands, checks } = test_plan::read(&document);
+    let test_plan::Tests { commands, checks } = test_plan::read(&document, &mut sink);
     (phase.test_plan, phase.checks) = (commands, checks);
     phase.acceptance = test_plan::acceptance(&document);
     phase.tests = front_matter(&document, "tests").and_then(|word| TestsCount::read(&word));
     (phase, sink.finish())
+}
+
+/// Reports a document without lanes: its index, if it has one, is written in another way.
+fn no_lanes(document: &Document<'_>, sink: &mut Sink<'_>) {
+    if let Some(span) = index::first_line(document) {
+        let message = "the lane index lists no lane with an id";
+        let hint = "write `- SL-1 -- Name`: an id of `SL-` and a name, or capitals with a number";
+        sink.error(code::NO_LANES, &span, message, hint);
+    } else {
+        let message = "the document has no lanes";
+        let hint = "add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`";
+        sink.error(code::NO_LANES, &(0..0), message, hint);
+    }
 }
 
 /// Tells whether a text is a phase document, by its headings.
@@ -99,6 +115,11 @@ pub fn is_phase(text: &str) -> bool {
             || title.contains("swim lane")
     };
     !document.sections(is_own).is_empty()
+}
+
+/// Tells whether a word is the id of a phase by its form: `P12`.
+pub fn is_id(word: &str) -> bool {
+    is_phase_id(word)
 }
 
 /// A value of the metadata before a text.
@@ -134,7 +155,11 @@ fn heading(document: &Document<'_>, phase: &mut Phase, sink: &mut Sink<'_>) {
     phase.line = line.number;
     let dashed = || TITLE_MARKS.iter().find_map(|mark| title.split_once(mark));
     if let Some((id, rest)) = title.split_once(':').or_else(dashed) {
-        id.trim().clone_into(&mut phase.id);
+        // `Phase 5` is no id, and the metadata may have one.
+        let stated = front_matter(document, "phase");
+        let is_id = |id: &String| id.starts_with(char::is_alphabetic);
+        let stated = stated.filter(|stated| id.trim().contains(' ') && is_id(stated));
+        phase.id = stated.unwrap_or_else(|| id.trim().to_owned());
         rest.trim().clone_into(&mut phase.title);
     } else if !title.contains(char::is_whitespace) {
         phase.id.clone_from(&title);

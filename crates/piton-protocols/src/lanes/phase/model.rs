@@ -276,9 +276,12 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
+    /// The types that a document can name.
+    pub const KNOWN: [Self; 4] = [Self::Test, Self::Impl, Self::Verify, Self::Docs];
+
     /// Reads the word of a document.
     pub fn read(word: &str) -> Self {
-        match word.to_lowercase().as_str() {
+        match word.trim_end_matches(['.', ':']).to_lowercase().as_str() {
             "test" | "tests" | "testing" => Self::Test,
             "impl" | "implement" | "implementation" | "code" => Self::Impl,
             "docs" | "doc" | "documentation" => Self::Docs,

@@ -77,19 +77,6 @@ pub(super) fn id_and_text(text: &str) -> Option<(String, String)> {
     Some((id.to_owned(), after.trim().to_owned()))
 }
 
-/// The text without pictures before its first word, such as a rocket or a tick; dashes and arrows stay.
-pub(super) fn undecorated(text: &str) -> &str {
-    let is_picture = |c: char| {
-        !c.is_ascii()
-            && !c.is_alphanumeric()
-            && !matches!(c, '\u{2000}'..='\u{206F}' | '\u{2190}'..='\u{21FF}' | '\u{2500}'..='\u{257F}')
-    };
-    // A picture may be followed by a mark that chooses how it is drawn.
-    let bare =
-        text.trim_start_matches(|c: char| is_picture(c) || c == '\u{fe0f}' || c == '\u{200d}');
-    if bare.len() < text.len() { bare.trim_start() } else { text }
-}
-
 /// The other names of a lane that its name mentions: `Docs (author-facing alias: SL-docs)`.
 pub(super) fn aliases(text: &str) -> Vec<String> {
     let lower = text.to_ascii_lowercase();
@@ -317,12 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_have_a_picture_before_it_and_an_alias_within() {
-        assert_eq!(undecorated("🚀 SL-1"), "SL-1");
-        assert_eq!(undecorated("✅\u{fe0f} SL-1"), "SL-1");
-        for text in ["→ SL-1", "— x", "Änderung", "SL-1"] {
-            assert_eq!(undecorated(text), text);
-        }
+    fn a_name_may_have_an_alias_within() {
         assert_eq!(aliases("Docs (author-facing alias: SL-docs)"), ["SL-docs"]);
         assert_eq!(aliases("Docs, aka `SL-docs`"), ["SL-docs"]);
         assert!(aliases("alias handling of the shell").is_empty());

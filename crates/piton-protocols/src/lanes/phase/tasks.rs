@@ -27,19 +27,27 @@ enum Column {
 
 fn column(name: &str) -> Column {
     match name {
-        "task id" | "task" | "id" | "taskid" | "task ids" => Column::Field(Field::Id),
+        "task id" | "task" | "id" | "taskid" | "task ids" | "#" | "no" | "no." => {
+            Column::Field(Field::Id)
+        }
         "type" | "task type" | "kind" | "task kind" => Column::Field(Field::Kind),
         "depends on" | "depends" | "dependencies" | "deps" | "dependency" => {
             Column::Field(Field::DependsOn)
         }
-        "files in scope" | "file in scope" | "files" | "scope" | "files scope" => {
-            Column::Field(Field::Files)
-        }
+        "files in scope" | "file in scope" | "files" | "scope" | "files scope"
+        | "files touched" | "touched files" | "files changed" => Column::Field(Field::Files),
         "tests owned files" | "tests owned" | "test files" | "owned tests" | "test files owned"
         | "tests owned file" | "test owned files" => Column::Field(Field::TestsOwned),
-        "test commands" | "test command" | "commands" | "command" | "tests" => {
-            Column::Field(Field::TestCommands)
-        }
+        "test commands"
+        | "test command"
+        | "commands"
+        | "command"
+        | "tests"
+        | "verify"
+        | "verification"
+        | "verify command"
+        | "verification command"
+        | "test cmd" => Column::Field(Field::TestCommands),
         "lane" | "lane id" | "swim lane" => Column::Lane,
         "acceptance" | "acceptance criteria" | "done when" => Column::Acceptance,
         _ => Column::Extra,
@@ -48,7 +56,15 @@ fn column(name: &str) -> Column {
 
 /// A table of tasks with its columns; `None` for any other table.
 fn task_columns(table: &Table) -> Option<Vec<Column>> {
-    let columns: Vec<Column> = table.columns().iter().map(|name| column(name)).collect();
+    let names = table.columns();
+    let mut columns: Vec<Column> = names.iter().map(|name| column(name)).collect();
+    // Beside a column of commands, `Tests` are files.
+    let is_commands = |column: &&Column| **column == Column::Field(Field::TestCommands);
+    if columns.iter().filter(is_commands).count() > 1
+        && let Some(at) = names.iter().position(|name| name == "tests")
+    {
+        columns[at] = Column::Field(Field::TestsOwned);
+    }
     let has = |field| columns.contains(&Column::Field(field));
     let typical = [Field::Kind, Field::DependsOn, Field::TestsOwned, Field::TestCommands];
     // "ID" alone begins many tables; two more columns of a task make it one of tasks.

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use piton_core::{Status, remedy};
+use piton_engine::Loaded;
 
 use super::next_phase::newest_run;
 use crate::cli::{DriveArgs, ResumeArgs, RunArgs};
@@ -22,6 +23,33 @@ pub struct Wanted {
     path: PathBuf,
     /// The run that it blocks.
     blocked: String,
+    /// What becomes of an earlier run of that plan.
+    earlier: Earlier,
+}
+
+/// What becomes of an earlier run of a fix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Earlier {
+    /// There is none, or it is complete and was not validated yet.
+    Stays,
+    /// It continues.
+    Continues,
+    /// The validation failed again since: what is to be fixed now is another thing.
+    IsOver,
+}
+
+impl Earlier {
+    /// Compares the run of a fix with the run that it is for; `same` if the fix has not changed.
+    fn new(fix: Option<&Loaded>, blocked: &Loaded, same: bool) -> Self {
+        let Some(fix) = fix else { return Self::Stays };
+        let failed_since = blocked.state.last_at > fix.state.last_at;
+        match fix.row.status == Status::Complete.as_str() {
+            true if failed_since => Self::IsOver,
+            true => Self::Stays,
+            false if failed_since && !same => Self::IsOver,
+            false => Self::Continues,
+        }
+    }
 }
 
 /// The fix that `--lane` names, if the plan has no lane of that name and its newest run is blocked by it.
@@ -43,7 +71,10 @@ pub fn wanted(context: &Context, plan: &PlanFile, args: &RunArgs) -> Result<Opti
     ui::say(
         remedy![Words "the task {lane} is described in {typed}; ", Piton "run {typed}", Words " runs it too"],
     );
-    if !args.drive.dry_run && !path.exists() {
+    let same = std::fs::read(&path).is_ok_and(|text| text == fix.text.as_bytes());
+    let earlier = Earlier::new(newest_run(context, &path).as_ref(), &blocked, same);
+    let is_due = earlier == Earlier::IsOver || !path.exists();
+    if !args.drive.dry_run && is_due {
         let failed = |e: std::io::Error| {
             CommandError::failed("world", format!("{}: {e}", path.display()))
                 .hint("check that you own the folder and that the disk has space")
@@ -51,7 +82,7 @@ pub fn wanted(context: &Context, plan: &PlanFile, args: &RunArgs) -> Result<Opti
         std::fs::create_dir_all(root.join(folder)).map_err(failed)?;
         write::replace(&path, fix.text.as_bytes()).map_err(failed)?;
     }
-    Ok(Some(Wanted { path, blocked: blocked.row.run_id }))
+    Ok(Some(Wanted { path, blocked: blocked.row.run_id, earlier }))
 }
 
 /// Runs a fix, and continues the run that it blocked.
@@ -59,15 +90,13 @@ pub fn run(context: &Context, fix: Wanted, args: &RunArgs) -> Result<()> {
     if args.drive.dry_run {
         return Ok(());
     }
-    let earlier = newest_run(context, &fix.path);
-    let is_unfinished = earlier.is_some_and(|run| run.row.status != Status::Complete.as_str());
     let drive = DriveArgs { lane: None, phase: None, detach: false, ..args.drive.clone() };
     super::run_plan(
         context,
         RunArgs {
             plan: Some(fix.path),
-            resume: is_unfinished,
-            fresh: false,
+            resume: fix.earlier == Earlier::Continues,
+            fresh: fix.earlier == Earlier::IsOver,
             rollback: false,
             to: None,
             task_worktrees: args.task_worktrees,

@@ -12,6 +12,7 @@ use super::next_phase;
 use crate::cli::RunArgs;
 use crate::commands::request::is_given_up;
 use crate::context::Context;
+use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 
@@ -41,6 +42,7 @@ pub fn run(context: &Context, roadmap: &Path, links: &[Link], args: &RunArgs) ->
         let path = shown(context, document);
         if let Some((run, true)) = newest(context, document)? {
             ui::say(format!("phase {phase} ({} of {count}) is complete: run {run}", at + 1));
+            tell(context, &run)?;
         } else {
             ui::say(format!("phase {phase} ({} of {count}): {document}", at + 1));
             let ended = super::run_plan(context, of_phase(context, document, args));
@@ -152,6 +154,14 @@ fn newest(context: &Context, document: &str) -> Result<Option<(String, bool)>> {
     let mut runs = store.runs()?.into_iter();
     let row = runs.find(|r| r.plan == document && !is_given_up(r) && Path::new(&r.root) == root);
     Ok(row.map(|row| (row.run_id, row.status == Status::Complete.as_str())))
+}
+
+/// Says what happened to the run of a phase since its terminal closed, if nobody was told yet.
+fn tell(context: &Context, run: &str) -> Result<()> {
+    let mut store = context.read_store()?;
+    let loaded = store.load(run)?;
+    drive::hangup::tell(context, &mut store, &loaded);
+    Ok(())
 }
 
 /// Where the roadmap stopped, and how it goes on.

@@ -186,3 +186,41 @@ fn gates_that_a_lane_provides_stand_in_one_line_or_in_a_list() {
     // With an index, only the index says what is waited for.
     assert!(phase.lanes[0].ready);
 }
+
+/// Lost: lanes would start before what they depend on.
+#[test]
+fn attributes_in_brackets_behind_a_name_are_not_a_part_of_it() {
+    let phase = good(&with_index(
+        "- **SL-0 — Types** (Parallel-safe: yes)\n- **SL-1 — Impl** (Depends on: SL-0; Parallel-safe: no)\n\
+         - SL-2 — More (depends on SL-0, SL-1)\n- SL-3 — Docs (the last)",
+    ));
+    let read: Vec<_> =
+        phase.lanes.iter().map(|l| (l.name.as_str(), names(&l.depends_on).join(" "))).collect();
+    let wanted = [("Types", ""), ("Impl", "SL-0"), ("More", "SL-0 SL-1"), ("Docs (the last)", "")];
+    assert_eq!(read, wanted.map(|(name, needs)| (name, needs.to_owned())));
+    assert_eq!(phase.lanes[1].parallel_safe, ParallelSafe::No);
+    let text =
+        with_index("- SL-0 — Types\n- SL-1 — Impl, depends on SL-0\n- SL-2 — Render code blocks");
+    let (_, problems) = inspect("p.md", &text);
+    let found: Vec<_> = problems.iter().map(|p| (p.line, p.message.as_str())).collect();
+    let words = "the name of the lane `SL-1` says what it depends on, which is not read";
+    assert_eq!(found, [(6, words)]);
+}
+
+/// Lost: a lane whose index entry is bare would start before what its section says it needs.
+#[test]
+fn what_an_index_does_not_say_the_section_of_a_lane_says() {
+    let text = with_index("- SL-0 -- A\n- SL-1 -- B\n- SL-2 -- C\n  - Depends on: (none)")
+        + "\n## Lanes\n### SL-1 -- B\n- **Depends on**: SL-0\n### SL-2 -- C\n- **Depends on**: SL-0\n";
+    let phase = good(&text);
+    let needs: Vec<_> = phase.lanes.iter().map(|l| names(&l.depends_on)).collect();
+    assert_eq!(needs, [vec![], vec!["SL-0"], vec![]]);
+}
+
+/// Lost: a person would add an index that is there.
+#[test]
+fn an_index_whose_lanes_have_no_ids_is_named_by_its_line() {
+    let (_, problems) = inspect("p.md", &with_index("- Lane A: Backend\n- Lane B: Frontend"));
+    let found: Vec<_> = problems.iter().map(|p| (p.line, p.message.as_str())).collect();
+    assert_eq!(found, [(5, "the lane index lists no lane with an id")]);
+}

@@ -3,6 +3,7 @@
 //! Each test says in its name which form would be lost.
 
 mod apart;
+mod bullets;
 mod lanes;
 mod planned;
 mod problems;
@@ -164,6 +165,31 @@ fn gates_may_be_bold_without_colon_of_other_repositories_and_phases() {
             ("IF-XR-1", true, "other"),
         ]
     );
+}
+
+/// Lost: a gate with a picture before its id would be no gate, and never block or be ticked.
+#[test]
+fn pictures_before_titles_and_gates_are_passed_over() {
+    let text = "# P1: T\n## 🔒 Interface Freeze Gates\n- [ ] 🔑 IF-0-P1-A: it\n- [x] **🔑 IF-0-P1-B** b\n\
+        ## 🏊 Lane Index & Dependencies\n- SL-1 -- A\n## ✅ Verification\n- `make`\n";
+    let phase = good(text);
+    let gates: Vec<_> =
+        phase.gates.iter().map(|g| (g.id.as_str(), g.closed, g.text.as_str())).collect();
+    assert_eq!(gates, [("IF-0-P1-A", false, "it"), ("IF-0-P1-B", true, "b")]);
+    assert_eq!(phase.test_plan.len(), 1);
+    let ticked = tick(text, "IF-0-P1-A");
+    assert_eq!(ticked, Some(text.replace("[ ] 🔑", "[x] 🔑")));
+}
+
+#[test]
+fn the_metadata_names_a_phase_whose_heading_has_no_id() {
+    let of = |metadata: &str, heading: &str| {
+        let phase = good(&format!("---\n{metadata}\n---\n{heading}\n## Lane Index\n- SL-1 -- A\n"));
+        format!("{} | {}", phase.id, phase.title)
+    };
+    assert_eq!(of("phase: P5", "# Phase 5 — Billing"), "P5 | Billing");
+    assert_eq!(of("phase: 5", "# Phase 5: Billing"), "Phase 5 | Billing");
+    assert_eq!(of("phase: P5", "# BILL: Billing"), "BILL | Billing");
 }
 
 #[test]

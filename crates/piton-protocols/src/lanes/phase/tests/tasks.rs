@@ -129,3 +129,18 @@ fn a_task_of_no_lane_and_one_that_stands_twice_are_refused() {
     let codes: Vec<&str> = problems.iter().map(|p| p.code).collect();
     assert_eq!(codes, [code::STRAY_TASK, code::DUPLICATE_ID]);
 }
+
+/// Lost: names of files would be run as commands.
+#[test]
+fn tests_beside_a_column_of_commands_are_files() {
+    let text = with_index("- SL-1 -- One")
+        + "\n### SL-1 -- One\n\n| # | Type | Depends On | Files touched | Tests | Verify |\n|---|---|---|---|---|---|\n\
+           | 1 | Impl. | - | `a.rs` | `tests/a.rs` | `make a` |\n";
+    let task = good(&text).lanes.remove(0).tasks.remove(0);
+    assert_eq!((task.id.as_str(), task.kind), ("1", TaskKind::Impl));
+    assert_eq!(
+        (task.files, task.tests_owned),
+        (vec!["a.rs".to_owned()], vec!["tests/a.rs".to_owned()])
+    );
+    assert_eq!(task.test_commands, ["make a"]);
+}
