@@ -178,6 +178,11 @@ impl<'d, 'a> Reader<'d, 'a> {
                 let hint = "write [COMPLETED], [IN PROGRESS], [NOT STARTED] or [SKIPPED]";
                 sink.warn(code::BAD_VALUE, &heading.marker_range, message, hint);
             }
+            if let Some(stray) = &heading.stray {
+                let message = "text follows this marker, so it is read as a part of the title";
+                let hint = "move it to the end of the heading if the phase has that status";
+                sink.warn(code::BAD_VALUE, stray, message, hint);
+            }
             self.open = Some(Open::new(heading, level, line));
             return;
         }

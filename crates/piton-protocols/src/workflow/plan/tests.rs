@@ -97,6 +97,40 @@ fn a_marker_beats_the_boxes_and_all_boxes_mean_complete() {
     assert_eq!(phase.map(|phase| phase.title).as_deref(), Some("Use [S3] well"));
 }
 
+/// Lost: a phase whose title has brackets is skipped and never done, or a done phase runs again.
+#[test]
+fn only_a_marker_at_the_end_or_after_the_id_counts() {
+    use PhaseStatus::{Blocked, Completed, InProgress, NotStarted, Skipped, Unknown};
+    for (heading, wanted, title) in [
+        (": [Complete the UI](ui.md)", NotStarted, "[Complete the UI](ui.md)"),
+        (": Write [Done](ui.md)", NotStarted, "Write [Done](ui.md)"),
+        (": Add [Done] column", NotStarted, "Add [Done] column"),
+        (": Print `[DONE]`", NotStarted, "Print `[DONE]`"),
+        (": [skipped] tests", NotStarted, "[skipped] tests"),
+        (": Tell [Blocked users]", NotStarted, "Tell [Blocked users]"),
+        (": Count [COMPLETED 2/5]", Unknown, "Count"),
+        (": UI [✅ COMPLETED]", Completed, "UI"),
+        (": UI [COMPLETED ✅]", Completed, "UI"),
+        (": UI ✅ COMPLETED", Completed, "UI"),
+        (": UI ✔️ DONE", Completed, "UI"),
+        (": UI [⚠ BLOCKED - no key yet]", Blocked, "UI"),
+        (": UI [DONE] (2025-10-24)", Completed, "UI"),
+        (": UI [DONE] - 2025-10-24", Completed, "UI"),
+        (": UI [DONE] ([PR 7](x))", Completed, "UI"),
+        (": UI **[IN-PROGRESS]**", InProgress, "UI"),
+        (" [SKIPPED]: UI", Skipped, "UI"),
+        (" [done] - UI of [x]", Completed, "UI of [x]"),
+        (": [COMPLETED] UI", Completed, "UI"),
+        (": UI [❓ WIP]", Unknown, "UI"),
+    ] {
+        let phase = plan(&format!("### Phase 2{heading}\n")).phases.pop();
+        let found = phase.map(|phase| (phase.status, phase.title));
+        assert_eq!(found, Some((wanted, title.to_owned())), "{heading}");
+    }
+    let (_, problems) = inspect("p.md", "## Phase 1: Add a [DONE] column\n");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
 #[test]
 fn the_fields_of_a_phase_are_read() {
     let text = "# My plan\n- **Complexity**: High\n## Phase 2: Core (Medium)\n**Dependencies**: depends_on: [phase_1]\n\
