@@ -285,6 +285,21 @@ fn two_test_failures_in_a_row_have_the_phase_planned_again() {
     assert_eq!(replans(&project)[0]["trigger"], "test_failures");
 }
 
+/// Lost: without retries the second failure in a row never comes, or each resume counts anew.
+#[test]
+fn test_failures_in_a_row_are_reached_without_retries() {
+    let phase = "run = \"echo ran >> ran\"\ntest = \"false\"";
+    let project = plan_of("sed -i 's/test = .*/test = \"true\"/' $PITON_PLAN", phase);
+    project.piton(&["run"]).exits(0).says("replan 1 started");
+    assert_eq!(project.lines("ran").len(), 3);
+    // Without a command that writes another plan, retries decide, and a retry goes on counting.
+    let project = Project::with_plan(&format!("[replan]\n\n[[phase]]\nid = \"P1\"\n{phase}\n"));
+    project.piton(&["run"]).exits(4);
+    project.piton(&["retry", "P1/main/work"]).exits(0);
+    project.piton(&["resume"]).exits(3).says("P1/@replan/test_failures");
+    assert_eq!(project.lines("ran").len(), 2);
+}
+
 /// Lost: a lane in a worktree is tried until its retries are gone, or its work is lost with the plan.
 #[test]
 fn two_test_failures_of_a_lane_in_a_worktree_have_its_phase_planned_again() {

@@ -78,10 +78,11 @@ impl From<Refused> for Refusal {
                     .or("name a phase that is not complete")
             }
             Refused::Replanning(phase) => {
-                refusal(format!("a replan of {phase} is under way")).or("wait until it has ended")
+                refusal(format!("a replan of phase {phase} is under way"))
+                    .or("wait until it has ended")
             }
             Refused::GoesOn(phase, by) => {
-                refusal(format!("{by} already decided about a replan of {phase}"))
+                refusal(format!("{by} already decided about a replan of phase {phase}"))
             }
             Refused::ManyQuestions(open) => {
                 refusal(format!("{open} questions of this run wait for a person"))

@@ -289,7 +289,14 @@ impl Driver<'_> {
             {
                 return self.next_of_tests(ended);
             }
-            failure::next(&step, &self.plan.budgets, state, classified, self.clock.at)
+            let next = failure::next(&step, &self.plan.budgets, state, classified, self.clock.at);
+            let path = &ended.attempt.step;
+            let awaits =
+                || replan::awaits_test_failures(&self.plan, &self.state, path, classified.class);
+            match next {
+                Next::Fail if awaits() => Next::Retry { at: self.clock.at.after(step.backoff) },
+                next => next,
+            }
         });
         let mut error = self.redact(error);
         let state = self.state.step(&ended.attempt.step);

@@ -216,7 +216,7 @@ pub fn describe(events: &[Event]) -> String {
             Event::RunAborted(e) if e.cancel => "cancelled the run".to_owned(),
             Event::RunAborted(_) => "aborted the run".to_owned(),
             Event::RunArchived(_) => "archived the run".to_owned(),
-            Event::ReplanWanted(e) => format!("{} will be replanned", e.phase),
+            Event::ReplanWanted(e) => format!("phase {} will be replanned", e.phase),
             Event::CommandRefused(_) => "recorded what a step tried".to_owned(),
             Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
             Event::SessionOpened(e) => format!("opened session {}", e.session),

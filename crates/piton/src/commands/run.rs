@@ -393,7 +393,7 @@ pub fn take_over(
 ) -> Result<bool> {
     let plan = plan_of_unbegun(context, loaded)?;
     let Existing::Midway(midway) = plan.existing(context, now()) else { return Ok(false) };
-    let known = existing::taken_over(&plan, midway);
+    let known = existing::set_aside(context, &plan, existing::taken_over(&plan, midway))?;
     if known.events.is_empty() {
         return Ok(false);
     }

@@ -4,7 +4,10 @@
 //! belong to a task, not to the phase. A fence right below a label of tests is a command; commands that
 //! prose mentions are never taken.
 
+use std::ops::Range;
+
 use piton_formats::markdown::inline::{bullet, code_spans, plain};
+use piton_formats::markdown::{Document, Place};
 
 use super::model::TestCommand;
 
@@ -84,6 +87,40 @@ pub(super) fn files(text: &str, only_first: bool) -> Vec<String> {
     let pieces = spans.into_iter().map(|span| text[span].trim());
     let paths = pieces.take(limit).filter(|piece| !piece.contains(char::is_whitespace));
     paths.filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
+}
+
+/// The lines about the files of a phase, each run of them as its bytes.
+pub fn file_lines(text: &str) -> Vec<Range<usize>> {
+    let document = Document::new(text);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut is_list = false;
+    for (at, line) in document.lines.iter().enumerate() {
+        let label = field(line.text).filter(|_| line.indent() <= 1 && line.place == Place::Text);
+        let is_item = is_list && bullet(line.text).is_some() && line.checkbox().is_none();
+        match (line.heading(), label) {
+            (Some((_, title)), _) => {
+                is_list = Label::read(title.trim_end_matches(':')) == Some(Label::Files);
+                continue;
+            }
+            (None, Some((label, value))) => {
+                is_list = label == Label::Files && value.is_empty();
+                if label != Label::Files {
+                    continue;
+                }
+            }
+            (None, None) if is_item => {}
+            (None, None) => {
+                is_list &= line.text.trim().is_empty();
+                continue;
+            }
+        }
+        let end = document.lines.get(at + 1).map_or(text.len(), |next| next.start);
+        match found.last_mut().filter(|last| last.end == line.start) {
+            Some(last) => last.end = end,
+            None => found.push(line.start..end),
+        }
+    }
+    found
 }
 
 /// The command of a value that is nothing but code.
