@@ -9,7 +9,7 @@ use piton_formats::markdown::Document;
 use piton_formats::splice::{Splice, splice};
 use piton_formats::template::escape;
 
-use super::plan::{Heading, file_lines};
+use super::plan::{Heading, file_lines, status};
 
 /// The prompt of a phase.
 pub const PHASE: &str = "\
@@ -98,6 +98,9 @@ pub(super) fn unmarked(text: &str) -> String {
             let start = text[..heading.marker_range.start].trim_end_matches([' ', '\t']).len();
             splices.push(Splice::new(start..heading.marker_range.end, ""));
         }
+        if let Some((_, range)) = status(line) {
+            splices.push(Splice::new(range, ""));
+        }
         if let Some((_, range)) = line.checkbox().filter(|(found, _)| found.is_ticked()) {
             splices.push(Splice::new(range, " "));
         }
@@ -135,8 +138,8 @@ mod tests {
     /// Lost: a plan counts as changed because its own run ticked it.
     #[test]
     fn progress_is_not_part_of_a_phase() {
-        let before = "### Phase 1: A\n- [ ] one\n- [ ] two\n";
-        let after = "### Phase 1: A [COMPLETED]\n- [x] one\n- [X] two\n\n";
+        let before = "### Phase 1: A\n**Status**: [NOT STARTED]\n- [ ] one\n- [ ] two\n";
+        let after = "### Phase 1: A [COMPLETED]\n**Status**: [COMPLETED]\n- [x] one\n- [X] two\n\n";
         assert_eq!(unmarked(before), unmarked(after));
     }
 }

@@ -7,9 +7,9 @@
 use std::ops::Range;
 
 use piton_formats::markdown::inline::{bullet, code_spans, plain};
-use piton_formats::markdown::{Document, Place};
+use piton_formats::markdown::{Document, Line, Place};
 
-use super::model::TestCommand;
+use super::model::{Marker, TestCommand};
 
 /// Longest label, in bytes: what is longer is a sentence.
 const LABEL_BYTES_MAX: usize = 40;
@@ -67,6 +67,18 @@ pub(super) fn field(text: &str) -> Option<(Label, &str)> {
     let colon = item.bytes().take(LABEL_BYTES_MAX + 1).position(|b| b == b':')?;
     let label = Label::read(&item[..colon])?;
     Some((label, item[colon + 1..].trim_start_matches('*').trim()))
+}
+
+/// The marker that a status line of a phase has, and its bytes in the document.
+pub fn status(line: &Line<'_>) -> Option<(Marker, Range<usize>)> {
+    if line.place != Place::Text || line.indent() > 1 || line.checkbox().is_some() {
+        return None;
+    }
+    let (_, value) = field(line.text).filter(|(label, _)| *label == Label::Status)?;
+    let word = value.trim_matches(['[', ']', '*', ' ', '\r']);
+    let marker = Marker::known(word)?;
+    let start = line.start + (word.as_ptr().addr() - line.text.as_ptr().addr());
+    Some((marker, start..start + word.len()))
 }
 
 /// The files that a value or a list item names: its code spans, else its words that are paths.

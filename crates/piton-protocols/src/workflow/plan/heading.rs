@@ -90,9 +90,14 @@ fn id(text: &str) -> Option<(PhaseId, &str)> {
     let token = text[..end].trim_end_matches('.');
     let digits = token.bytes().take_while(u8::is_ascii_digit).count();
     let letters = token[digits..].bytes().filter(u8::is_ascii_alphabetic).count();
-    let is_id = digits > 0 && letters <= 1 || digits == 0 && token.len() == 1;
+    let is_id = digits > 0 && letters <= 1 || digits == 0 && token.len() == 1 || is_roman(token);
     let id = PhaseId::read(token).filter(|_| is_id)?;
     Some((id, &text[token.len()..]))
+}
+
+/// Whether a word is a Roman number of several letters.
+pub(super) fn is_roman(word: &str) -> bool {
+    word.len() > 1 && word.bytes().all(|b| matches!(b, b'I' | b'V' | b'X' | b'L' | b'C'))
 }
 
 /// The title after the id, if something separates the two.

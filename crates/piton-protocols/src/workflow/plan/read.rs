@@ -166,9 +166,10 @@ impl<'d, 'a> Reader<'d, 'a> {
             self.close(line.start);
             let key = heading.id.key();
             if let Some(first) = self.lines.get(&key) {
-                let message = format!("phase {} is also on line {first}", heading.id);
-                let hint = "rename one of the two; only the first one is read";
-                sink.warn(code::DUPLICATE_ID, &line.span(), message, hint);
+                let (id, own) = (&heading.id, line.number);
+                let message = format!("phase {id} is on line {first} and on line {own}");
+                let hint = "give one of the two another number, or make them one phase";
+                sink.error(code::DUPLICATE_ID, &line.span(), message, hint);
                 return;
             }
             self.lines.insert(key, line.number);

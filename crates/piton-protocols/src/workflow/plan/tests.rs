@@ -42,6 +42,9 @@ fn headings_of_phases_are_told_from_others() {
         ("### **Phase 6: Bold**", Some(("6", "Bold"))),
         ("### Phase 3.1: Sub", Some(("3.1", "Sub"))),
         ("### Phase 7", Some(("7", ""))),
+        ("## Phase II: Roman", Some(("II", "Roman"))),
+        ("## Phase IV - Roman", Some(("IV", "Roman"))),
+        ("## Phase Mix: no", None),
         ("### Phase 8 [BLOCKED]", Some(("8", ""))),
         ("### PHASE 9: Loud ###", Some(("9", "Loud"))),
         ("## Phase 1 Risks", None),
@@ -181,6 +184,8 @@ fn waves_follow_the_dependencies() {
                    ## Phase 3: D\n**Depends on**: 2A, 2B\n";
     assert_eq!(waves_of(letters), "1 | 2a 2B | 3");
     assert_eq!(waves_of("## Phase 1: A\n## Phase 2: B\n## Phase 3: C\n"), "1 | 2 | 3");
+    let roman = "## Phase I: A\n## Phase II: B\n**Depends on**: I\n## Phase III: C\n**Depends on**: Phase I, II\n";
+    assert_eq!(waves_of(&roman.replace("on**: I\n", "on**: Phase I\n")), "I | II | III");
     let circle = "## Phase 1: A\n**Dependencies**: [3]\n## Phase 2: B\n**Dependencies**: [1]\n\
                   ## Phase 3: C\n**Dependencies**: [2]\n## Phase 4: D\n**Dependencies**: [3]\n";
     assert_eq!(waves_of(circle), "1 -> 3 -> 2 -> 1");
@@ -211,7 +216,7 @@ fn problems_are_reported_with_their_lines() {
         (1, warning, "bad-value"),
         (2, warning, "bad-value"),
         (3, error, "unknown-id"),
-        (5, warning, "duplicate-id"),
+        (5, error, "duplicate-id"),
     ];
     assert_eq!(places, wanted);
     let outside = inspect("p.md", "## Phase 1: A\n**Depends on**: Task 7\n").1;
@@ -233,6 +238,11 @@ fn markers_and_boxes_are_edited_in_place() {
     assert_eq!(marked, wanted);
     let (removed, _) = edit(&wanted, &[mark("1", None), mark("2", None)]);
     assert_eq!(removed, text.replace("  [NOT STARTED]", ""));
+    let stated = "## Phase 1: A\n**Status**: [NOT STARTED]\n- Status: Not Started (yet)\n";
+    let (stated, _) = edit(stated, &[mark("1", Some(Marker::Completed))]);
+    let wanted =
+        "## Phase 1: A [COMPLETED]\n**Status**: [COMPLETED]\n- Status: Not Started (yet)\n";
+    assert_eq!(stated, wanted);
     let verified = "## Phase 1: A [VERIFIED]\n";
     assert_eq!(edit(verified, &[mark("1", Some(Marker::Completed))]).0, verified);
 
