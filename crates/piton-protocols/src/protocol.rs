@@ -123,7 +123,8 @@ pub trait Protocol: Sync + Debug {
         None
     }
 
-    /// Tells whether the last lines of a successful step that wrote no notes are recorded as its notes.
+    /// Tells whether the end of a successful step is recorded in full: the files that it changed, and its
+    /// last lines where it wrote no notes.
     fn sums_up(&self) -> bool {
         false
     }

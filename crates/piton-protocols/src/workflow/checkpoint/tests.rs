@@ -194,7 +194,7 @@ fn the_first_failing_reason_is_told() {
     assert_eq!(ask(&all, DAY_MS, None), "Last error: boom");
     let all = all.replace("\"boom\\nmore\"", "null");
     assert_eq!(ask(&all, DAY_MS, None), "Status is failed, not in_progress");
-    assert_eq!(ask("", 1, None), "Checkpoint is 7 days old (at most 7)");
+    assert_eq!(ask("", 1, None), "Checkpoint is more than 7 days old");
     assert_eq!(ask("", 0, None), "Plan not found");
     let made = NOW.0 - 7 * DAY_MS;
     assert_eq!(ask("", 0, Some(made + 1000)), "Plan changed since the checkpoint");

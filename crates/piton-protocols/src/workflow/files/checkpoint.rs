@@ -230,6 +230,8 @@ impl View<'_> {
                 let path = StepPath::new(&phase.id, &lane.id, &step.id);
                 let files = step.artifacts.iter();
                 artifacts.extend(files.map(|file| self.state.place_of(&path, &file.path)));
+                let changed = self.story.of(&path).map(|ended| ended.changed.as_slice());
+                artifacts.extend(changed.unwrap_or_default().iter().cloned());
             }
         }
         artifacts.sort_unstable();
