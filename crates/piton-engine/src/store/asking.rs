@@ -217,7 +217,7 @@ pub fn describe(events: &[Event]) -> String {
             Event::RunAborted(_) => "aborted the run".to_owned(),
             Event::RunArchived(_) => "archived the run".to_owned(),
             Event::ReplanWanted(e) => format!("phase {} will be replanned", e.phase),
-            Event::CommandRefused(_) => "recorded what a step tried".to_owned(),
+            Event::CommandRefused(e) => format!("noted that a step tried `piton {}`", e.command),
             Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
             Event::SessionOpened(e) => format!("opened session {}", e.session),
             Event::SessionEnded(e) => format!("ended session {}", e.session),

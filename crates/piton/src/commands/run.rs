@@ -238,7 +238,7 @@ fn wants_resume(
     match ui::ask(question, &choices, 'y', &mut || false) {
         Some('y') => Ok(true),
         Some('n') => Ok(false),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        Some(_) => Err(offer::cancelled()),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
 }
@@ -271,7 +271,7 @@ fn starts_for_spec(
     let nothing = "nothing was changed";
     match ui::ask("Start a new run for the changed spec?", &["yes", "no"], 'y', &mut || false) {
         Some('y') => Ok(true),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        Some(_) => Err(offer::cancelled()),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
 }

@@ -110,7 +110,7 @@ fn asked(context: &Context, unclear: &Unclear) -> Result<Answer> {
     match ui::ask("What now?", &choices, 'l', &mut || false) {
         Some('r') => Ok(Answer::Resume),
         Some('f') => Ok(Answer::Fresh),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        Some(_) => Err(offer::cancelled()),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
 }
