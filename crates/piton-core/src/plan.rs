@@ -366,7 +366,8 @@ impl Step {
         match &self.work {
             Work::Prompt { prompt, .. } => {
                 let (agent, command) = (String::new(), Command::Args(Vec::new()));
-                self.defined_by(&Work::Prompt { agent, command, prompt: prompt.clone() })
+                let prompt = without_scope(prompt);
+                self.defined_by(&Work::Prompt { agent, command, prompt })
             }
             work => self.defined_by(work),
         }
@@ -384,6 +385,20 @@ impl Step {
         // Half of it is enough to distinguish definitions, and `status` reads one per step.
         Sha(whole.0.chars().take(DEFINITION_CHARS).collect())
     }
+}
+
+/// Where a prompt begins to say which files a step may change; a comment of templates.
+pub const SCOPE_BEGIN: &str = "{# scope #}";
+/// Where it ends.
+pub const SCOPE_END: &str = "{# end of scope #}";
+
+/// A prompt without what it says about the scope, which is a limit like the key `scope`.
+fn without_scope(prompt: &str) -> String {
+    let mut pieces = prompt.split(SCOPE_BEGIN);
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |kept, piece| {
+        kept + piece.split_once(SCOPE_END).map_or(piece, |(_, after)| after)
+    })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

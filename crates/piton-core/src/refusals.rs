@@ -90,8 +90,9 @@ pub fn retries_spent(cause: String, dir: &str) -> Refusal {
 
 /// The same after a conflict with base.
 pub fn conflict(cause: String, dir: &str, base: &str) -> Refusal {
-    let fix = Remedy::from("no retry is left: resolve the conflict")
-        .then_shell(shell::git(Some(dir), &["rebase", base]))
+    let fix = Remedy::from("no retry is left: run ")
+        .command(shell::git(Some(dir), &["rebase", base]))
+        .words(", resolve the conflict")
         .then_shell(shell::git(Some(dir), &["rebase", "--continue"]));
     Refusal::new("lane-conflict", cause).or(fix)
 }

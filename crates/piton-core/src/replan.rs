@@ -10,7 +10,7 @@ use crate::id::{GateRef, StepPath};
 use crate::lane::Role;
 use crate::plan::{Lane, Phase, Plan, ReplanRules, Step, Work};
 use crate::replan_state::{Due, ReplanResult, gate};
-use crate::state::{PhaseState, Progress, RunState};
+use crate::state::{PhaseState, Progress, RunState, StepState};
 use crate::text::first_few;
 
 /// The exit code with which a step asks for a replan.
@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 5;
 pub fn question(state: &RunState, phase: &str, trigger: Trigger) -> Option<String> {
     let asked = state.replans.phases.get(phase)?.questions.contains_key(&trigger)
         || state.gates.contains_key(&gate(phase, trigger));
-    asked.then(|| format!("Go on with the plan as it is ({phase}: {trigger})"))
+    asked.then(|| format!("Go on with the plan as it is (phase {phase}: {trigger})"))
 }
 
 /// What follows for a phase from what asks for another plan.
@@ -90,11 +90,15 @@ fn exceeded(rules: &ReplanRules, phase: &Phase) -> impl Iterator<Item = (Trigger
     let limit = rules.complexity;
     let complex = phase.complexity.filter(|found| limit.0 > 0 && *found > limit);
     let complex = complex.map(|found| {
-        (Trigger::Complexity, format!("the complexity of {} is {found}, above {limit}", phase.id))
+        (
+            Trigger::Complexity,
+            format!("the complexity of phase {} is {found}, above {limit}", phase.id),
+        )
     });
     let (tasks, most) = (phase.tasks, rules.tasks);
-    let many = (most > 0 && tasks > most)
-        .then(|| (Trigger::Tasks, format!("{} has {tasks} tasks, more than {most}", phase.id)));
+    let many = (most > 0 && tasks > most).then(|| {
+        (Trigger::Tasks, format!("phase {} has {tasks} tasks, more than {most}", phase.id))
+    });
     complex.into_iter().chain(many)
 }
 
@@ -162,6 +166,18 @@ pub fn after_failure(
         _ => return None,
     };
     (!state.approved(&gate(&path.phase, trigger))).then_some(trigger)
+}
+
+/// Whether a failed test is tried once more although no retries are left: that many failures in a row
+/// have the phase planned again, which an unattended run reaches by itself.
+pub fn awaits_test_failures(plan: &Plan, state: &RunState, path: &StepPath, class: Class) -> bool {
+    let (rules, step) = (plan.replan_rules(), state.step(path));
+    let is_work = |step: &&StepState| step.role == Role::Work && !step.tests_only;
+    let Some(step) = step.filter(is_work) else { return false };
+    let is_open = !state.approved(&gate(&path.phase, Trigger::TestFailures));
+    let is_before = step.tests_failed + 1 < rules.test_failures;
+    let may = step.attempts < plan.budgets.attempts && rules.by.is_some();
+    class == Class::Test && is_before && is_open && may
 }
 
 /// The limit that a failed step's own word about its phase exceeds, where that calls for another plan.

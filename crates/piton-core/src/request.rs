@@ -280,8 +280,7 @@ pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Re
         (_, [one]) if is_asked(&one.0) => Ok((**one).clone()),
         ([], _) => {
             let list: Vec<String> = all.iter().map(|(p, n)| format!("{p} ({n})")).collect();
-            let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-            Err(Refused::NoGate(wanted.to_owned(), list))
+            Err(Refused::NoGate(wanted.to_owned(), list.join(", ")))
         }
         (many, _) => {
             let places = many.iter().map(|(place, _)| place.clone()).collect();

@@ -105,6 +105,9 @@ pub struct StepFinished {
     /// Files outside of its scope that it changed, where that is only reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<String>,
+    /// Files that it changed and that are there, where its protocol lists them; the first of many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 impl StepFinished {
@@ -128,6 +131,7 @@ impl StepFinished {
             retries_max: None,
             drifted: Vec::new(),
             outside: Vec::new(),
+            changed: Vec::new(),
         }
     }
 }

@@ -237,7 +237,8 @@ pub trait World {
     fn rejects(&mut self, _plan: &Plan, _state: &RunState, _attempt: &Attempt) -> Option<String> {
         None
     }
-    /// Whether the last lines of a successful step that wrote no notes are recorded as its notes.
+    /// Whether the end of a successful step is recorded in full: the files that it changed, and its last
+    /// lines where it wrote no notes.
     fn sums_up(&mut self, _state: &RunState) -> bool {
         false
     }

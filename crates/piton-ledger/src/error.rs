@@ -39,8 +39,7 @@ pub enum Error {
     },
     /// The file is damaged or not a ledger. It was not changed.
     #[error(
-        "{} is damaged or not a Piton ledger ({detail}); it was not changed; copy its folder away, \
-         then restore a backup or start a new ledger", path.display()
+        "{} is damaged or not a Piton ledger ({detail}); it was not changed", path.display()
     )]
     Corrupt {
         /// The file.

@@ -19,7 +19,7 @@ use piton_formats::settings::Settings;
 use piton_formats::template::Given;
 use serde::Serialize;
 
-pub use existing::{Existing, Midway, Offer, Start, Unclear};
+pub use existing::{Existing, Midway, Offer, Start, Unclear, Upgrade};
 
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
@@ -127,7 +127,8 @@ pub trait Protocol: Sync + Debug {
         None
     }
 
-    /// Tells whether the last lines of a successful step that wrote no notes are recorded as its notes.
+    /// Tells whether the end of a successful step is recorded in full: the files that it changed, and its
+    /// last lines where it wrote no notes.
     fn sums_up(&self) -> bool {
         false
     }

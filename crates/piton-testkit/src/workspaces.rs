@@ -210,6 +210,12 @@ impl Workspaces for SimWorkspaces {
         Ok(changed.into_iter().filter(|path| !except.contains(path)).collect())
     }
 
+    fn left(&mut self, from: &str, to: &str) -> Result<Vec<String>> {
+        let there = self.repo().snapshot(to).cloned().unwrap_or_default();
+        let changed = self.changed(from, to, &[])?;
+        Ok(changed.into_iter().filter(|path| there.contains_key(path)).collect())
+    }
+
     fn tip(&mut self, branch: &str) -> Option<String> {
         self.repo().head(branch)
     }

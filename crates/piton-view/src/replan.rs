@@ -47,14 +47,17 @@ pub fn lines(state: &RunState) -> Vec<String> {
                 format!("; the last: {}, {how}", sanitize(&past.reason))
             });
             let times = count(replans.count as usize, "replan");
-            lines.push(format!("{phase}: {times}{}", last.unwrap_or_default()));
+            lines.push(format!("phase {phase}: {times}{}", last.unwrap_or_default()));
         }
         let open = |trigger: &Trigger| {
             let gate = piton_core::replan_state::gate(phase, *trigger);
             state.gates.get(&gate).is_some_and(|gate| gate.decision.is_none())
         };
         for (trigger, why) in replans.questions.iter().filter(|(trigger, _)| open(trigger)) {
-            lines.push(format!("{phase} is not replanned ({trigger}): {}", sanitize(&said(why))));
+            lines.push(format!(
+                "phase {phase} is not replanned ({trigger}): {}",
+                sanitize(&said(why))
+            ));
         }
     }
     lines
@@ -80,22 +83,27 @@ pub(crate) fn event(event: &Event) -> Option<String> {
                 Some(step) => step.to_string(),
                 None => sanitize(&e.by),
             };
-            format!("{who} asks for a replan of {}: {}", e.phase, sanitize(&e.reason))
+            format!("{who} asks for a replan of phase {}: {}", e.phase, sanitize(&e.reason))
         }
         Event::ReplanBegun(e) => {
             let forced = match sanitize(&e.forced_by) {
                 by if by.is_empty() => String::new(),
                 by => format!(", forced by {by}"),
             };
-            format!("{}: replan {} started{forced}: {}", e.phase, e.number, sanitize(&e.reason))
+            format!(
+                "phase {}: replan {} started{forced}: {}",
+                e.phase,
+                e.number,
+                sanitize(&e.reason)
+            )
         }
         Event::ReplanEnded(e) => ended(e),
         Event::ReplanRefused(e) => {
             let (reason, why) = (sanitize(&e.reason), sanitize(&said(&e.why)));
-            format!("{} is not replanned ({reason}): {why}", e.phase)
+            format!("phase {} is not replanned ({reason}): {why}", e.phase)
         }
         Event::ReplansImported(e) => {
-            let counts = e.counts.iter().map(|(phase, n)| format!("{phase} {n}"));
+            let counts = e.counts.iter().map(|(phase, n)| format!("phase {phase}: {n}"));
             format!("replans taken over: {}", counts.collect::<Vec<_>>().join(", "))
         }
         _ => return None,
@@ -106,18 +114,21 @@ fn ended(e: &ReplanEnded) -> String {
     let phase = &e.phase;
     match &e.outcome {
         ReplanOutcome::Replanned(new) if new.changes.is_empty() => {
-            format!("{phase}: the replan left the plan as it was")
+            format!("phase {phase}: the replan left the plan as it was")
         }
-        ReplanOutcome::Replanned(_) => format!("{phase}: replanned in {}", e.duration_ms),
+        ReplanOutcome::Replanned(_) => format!("phase {phase}: replanned in {}", e.duration_ms),
         ReplanOutcome::Failed { error, .. } => {
-            format!("{phase}: the replan failed, and the plan stays as it was: {}", sanitize(error))
+            format!(
+                "phase {phase}: the replan failed, and the plan stays as it was: {}",
+                sanitize(error)
+            )
         }
         ReplanOutcome::Looped { equal } => {
             let equal = sanitize(&equal.to_string());
-            format!("{phase}: the replan is a loop, and the plan stays as it was: {equal}")
+            format!("phase {phase}: the replan is a loop, and the plan stays as it was: {equal}")
         }
         ReplanOutcome::Interrupted { why } => {
-            format!("{phase}: the replan was interrupted: {}", sanitize(why))
+            format!("phase {phase}: the replan was interrupted: {}", sanitize(why))
         }
     }
 }

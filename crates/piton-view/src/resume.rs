@@ -78,7 +78,9 @@ impl<'a> Resume<'a> {
         let ((over, count), skipped) = (self.view.progress(), self.view.skipped());
         let left_out = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
         let (run, over) = (words::titled(state), over - skipped);
-        let head = format!("resuming {run}: {over} of {count} steps finished{left_out}\n");
+        // What another tool or the plan calls done counts before the first driver.
+        let verb = if state.epoch == 0 { "starting" } else { "resuming" };
+        let head = format!("{verb} {run}: {over} of {count} steps finished{left_out}\n");
         let mut out = String::new();
         let mut line = |name: &str, text: &str| {
             let _ = writeln!(out, "  {name}: {}", sanitize(text));

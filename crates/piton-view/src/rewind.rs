@@ -225,7 +225,6 @@ impl MadeWorkspace {
     fn tell(&self, out: &mut String) {
         let name = self.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
         let files = self.files.count();
-        let verb = if files == 1 { "changes" } else { "change" };
         let _ = match &self.worktree_goes {
             Some(dir) => writeln!(
                 out,
@@ -233,7 +232,7 @@ impl MadeWorkspace {
                  undo restores it, except for files that git ignores"
             ),
             None if self.worktree_comes_back => writeln!(out, "{name}: its worktree is restored"),
-            None => writeln!(out, "{name}: {} {verb}", count(files, "file")),
+            None => writeln!(out, "{name}: {} will change", count(files, "file")),
         };
         self.files.tell(out);
         list(out, &self.kept, |Kept { path, why }| format!("stays   {} ({why})", sanitize(path)));

@@ -42,6 +42,7 @@ use piton_engine::world::{
 };
 use piton_protocols::Protocol;
 use piton_workspace::refs::{self, Fence};
+use piton_workspace::restore::ChangeKind;
 use piton_workspace::snapshot::{self, Rules, Taker, Workspace};
 use piton_workspace::worktree::Spec;
 use piton_workspace::{Project, checks};
@@ -316,6 +317,13 @@ impl Workspaces for GitWorkspaces {
         let changes = changes.map_err(piton_engine::Error::world)?;
         let paths = changes.iter().map(|change| String::from_utf8_lossy(&change.path).into_owned());
         Ok(paths.filter(|path| !except.matches(path)).collect())
+    }
+
+    fn left(&mut self, from: &str, to: &str) -> Result<Vec<String>> {
+        let changes = piton_workspace::restore::diff(&self.root, from, to);
+        let changes = changes.map_err(piton_engine::Error::world)?;
+        let there = changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
+        Ok(there.map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect())
     }
 
     fn reset(

@@ -104,7 +104,7 @@ pub enum Command {
     Gc(GcArgs),
     /// Take lanes back to a checkpoint; can be undone.
     Rollback(RollbackArgs),
-    /// Undo the last rollback, restore, merge, skip or worktree removal.
+    /// Undo the last rollback, restore, merge, replan, skip or worktree removal.
     Undo(UndoArgs),
     /// Restore files of a checkpoint; steps do not change.
     Restore(RestoreArgs),

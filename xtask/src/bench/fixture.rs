@@ -163,6 +163,7 @@ impl Driven {
             retries_max: None,
             drifted: Vec::new(),
             outside: Vec::new(),
+            changed: Vec::new(),
         }))
     }
 

@@ -205,7 +205,8 @@ fn decisions(input: &Input<'_>) -> Vec<Fact> {
     });
     let replans = state.replans.history().into_iter().map(|(phase, past)| {
         let result = past.result.as_str();
-        let words = said(format!("replan {} of {phase}, {result}", past.number), &past.reason);
+        let words =
+            said(format!("replan {} of phase {phase}, {result}", past.number), &past.reason);
         Fact::new(Section::Decisions, words, "the replan").at(past.at)
     });
     let mut facts: Vec<Fact> = decided.chain(checkpoints).chain(replans).collect();

@@ -102,7 +102,7 @@ pub(super) fn begun(state: &mut RunState, at: Timestamp, event: &ReplanBegun) {
     replans.attempts = replans.attempts.max(event.attempt);
     if !again {
         replans.total += 1;
-        let words = format!("the plan before replan {} of {}", event.number, event.phase);
+        let words = format!("the plan before replan {} of phase {}", event.number, event.phase);
         see(&mut replans.seen, &event.plan, words);
     }
     let phase = replans.phases.entry(event.phase.clone()).or_default();
@@ -179,7 +179,7 @@ fn replanned(state: &mut RunState, at: Timestamp, begun: &ReplanBegun, new: &New
     let gone = exchange(state, (&new.to, &new.title), &new.shape);
     let more: Vec<_> = gone.steps.into_iter().filter(|(p, _)| p.phase != begun.phase).collect();
     settle(state, &begun.phase, begun.step.as_ref());
-    let words = format!("replan {} of {}", begun.number, begun.phase);
+    let words = format!("replan {} of phase {}", begun.number, begun.phase);
     see(&mut state.replans.seen, &new.structure, format!("the plan of {words}"));
     let act = Undoable {
         steps: steps.into_iter().chain(more).collect(),
@@ -310,6 +310,7 @@ fn settle(state: &mut RunState, phase: &str, step: Option<&StepPath>) {
         let rests = |s: &&mut StepState| !matches!(s.progress, Progress::Running { .. });
         if let Some(step) = state.step_mut(&path).filter(rests) {
             steps::grant(step);
+            step.tests_failed = 0;
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::state::{
 };
 use crate::time::Timestamp;
 
-/// Makes a step pending with all its retries; its failures stay for the next attempt to read.
+/// Makes a step pending with all its retries; its failures stay for the next attempt to read. Failures
+/// of its test stay counted: the same work that goes on fails them in a row.
 pub(super) fn grant(step: &mut StepState) {
     step.progress = Progress::Pending;
     step.interrupted = false;
@@ -24,7 +25,6 @@ pub(super) fn grant(step: &mut StepState) {
     step.rate_limit_waited_ms.0 = 0;
     step.clusters.clear();
     step.scope_from = None;
-    step.tests_failed = 0;
     if let Some(agent) = &mut step.agent {
         agent.handoffs = 0;
     }
@@ -52,6 +52,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             let retried = step.retried;
             grant(step);
             step.retried = retried;
+            step.tests_failed = 0;
             step.progress = Progress::Done;
             step.outside.clone_from(&event.outside);
             step.successes += 1;

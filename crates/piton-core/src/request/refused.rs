@@ -48,7 +48,7 @@ impl From<Refused> for Refusal {
             }
             Refused::NoGate(gate, known) => {
                 Self::new("no-gate", format!("there is no gate `{gate}` in this run"))
-                    .or(format!("the run has: {known}"))
+                    .or(has("gates", &known))
             }
             Refused::ManyGates(gate, places) => {
                 let places: Vec<&str> = places.iter().map(|place| place.0.as_str()).collect();
@@ -71,17 +71,18 @@ impl From<Refused> for Refusal {
             }
             Refused::NoPhase(phase, known) => {
                 Self::new("no-step", format!("there is no phase {phase} in this run"))
-                    .or(format!("the run has: {known}"))
+                    .or(has("phases", &known))
             }
             Refused::PhaseOver(phase) => {
                 refusal(format!("phase {phase} is complete, so there is nothing left to plan"))
                     .or("name a phase that is not complete")
             }
             Refused::Replanning(phase) => {
-                refusal(format!("a replan of {phase} is under way")).or("wait until it has ended")
+                refusal(format!("a replan of phase {phase} is under way"))
+                    .or("wait until it has ended")
             }
             Refused::GoesOn(phase, by) => {
-                refusal(format!("{by} already decided about a replan of {phase}"))
+                refusal(format!("{by} already decided about a replan of phase {phase}"))
             }
             Refused::ManyQuestions(open) => {
                 refusal(format!("{open} questions of this run wait for a person"))
@@ -92,4 +93,12 @@ impl From<Refused> for Refusal {
             Refused::Over(status) => refusal(format!("the run is {status} and cannot change")),
         }
     }
+}
+
+/// What the run has of some kind.
+fn has(kind: &str, known: &str) -> String {
+    if known.is_empty() {
+        return format!("the run has no {kind}");
+    }
+    format!("the {kind} of this run are: {known}")
 }

@@ -1,5 +1,6 @@
 //! Which files an attempt changed besides those it may change, or was expected to.
 
+use piton_core::lane::SnapshotRef;
 use piton_core::plan::Step;
 use piton_core::replan;
 
@@ -9,6 +10,8 @@ use crate::world::Attempt;
 
 /// Most files outside of a step's scope that are recorded: enough to see where it went.
 const DRIFTED_KEPT_MAX: usize = 20;
+/// Most files that are recorded as changed by a step: all that a person reads, and an event stays small.
+const CHANGED_KEPT_MAX: usize = 100;
 
 impl Driver<'_> {
     /// The files outside of its scope that an attempt changed: those that call for a replan, and those
@@ -28,6 +31,19 @@ impl Driver<'_> {
         changed.truncate(DRIFTED_KEPT_MAX);
         let changed: Vec<String> = changed.iter().map(|path| self.redact(path)).collect();
         Ok(if minds { (changed, Vec::new()) } else { (Vec::new(), changed) })
+    }
+
+    /// The files that a step changed with all its attempts, without those that are gone.
+    pub(super) fn left_by(
+        &mut self,
+        attempt: &Attempt,
+        after: Option<&SnapshotRef>,
+    ) -> Result<Vec<String>> {
+        let found = self.state.step(&attempt.step).and_then(|s| s.scope_from.clone());
+        let (Some(found), Some(after)) = (found, after) else { return Ok(Vec::new()) };
+        let mut changed = self.workspaces()?.left(&found, &after.commit)?;
+        changed.truncate(CHANGED_KEPT_MAX);
+        Ok(changed.iter().map(|path| self.redact(path)).collect())
     }
 
     /// The files that an attempt changed besides these and its artifacts.

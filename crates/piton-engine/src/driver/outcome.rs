@@ -289,7 +289,14 @@ impl Driver<'_> {
             {
                 return self.next_of_tests(ended);
             }
-            failure::next(&step, &self.plan.budgets, state, classified, self.clock.at)
+            let next = failure::next(&step, &self.plan.budgets, state, classified, self.clock.at);
+            let path = &ended.attempt.step;
+            let awaits =
+                || replan::awaits_test_failures(&self.plan, &self.state, path, classified.class);
+            match next {
+                Next::Fail if awaits() => Next::Retry { at: self.clock.at.after(step.backoff) },
+                next => next,
+            }
         });
         let mut error = self.redact(error);
         let state = self.state.step(&ended.attempt.step);
@@ -388,6 +395,12 @@ impl Driver<'_> {
             Outcome::Succeeded => self.drifted(attempt)?,
             _ => Default::default(),
         };
+        let changed = match &outcome {
+            Outcome::Succeeded if self.world.sums_up(&self.state) => {
+                self.left_by(attempt, after.as_ref())?
+            }
+            _ => Vec::new(),
+        };
         let changed_by_tests =
             !tests.is_empty() && self.are_files_changed(attempt, ended.and_then(|e| e.part_began));
         self.record(Event::StepFinished(Box::new(StepFinished {
@@ -408,6 +421,7 @@ impl Driver<'_> {
             retries_max,
             drifted,
             outside,
+            changed,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.files.recheck_inputs |= redone;

@@ -252,6 +252,8 @@ pub trait Workspaces {
     fn changed_since(&mut self, dir: &str, at: i64) -> bool;
     /// The files that differ between two snapshots and that none of these paths and globs matches.
     fn changed(&mut self, from: &str, to: &str, except: &[String]) -> Result<Vec<String>>;
+    /// The files that differ between two snapshots and that the second has.
+    fn left(&mut self, from: &str, to: &str) -> Result<Vec<String>>;
     /// Takes a lane's files back to a snapshot, and its branch to the commit it stood at then, for an
     /// attempt that starts afresh; `stood` is that commit, and a tree with the files that the snapshot
     /// lacks. What a person should know.

@@ -106,6 +106,7 @@ fn finished(path: &str, attempt: u32, outcome: Outcome) -> Event {
         retries_max: Some(3),
         drifted: texts(&["other.rs"]),
         outside: texts(&["more.rs"]),
+        changed: texts(&["made.rs"]),
     }))
 }
 

@@ -51,7 +51,7 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
         Decision::NotARun(NoRun::Nothing) => {
             let cause = format!("{path} is not a state file of a pipeline");
             let refusal = Refusal::new("state-unclear", cause).or("move it away, then start again");
-            Existing::Unclear(Box::new(Unclear { refusal, resume: None }))
+            Existing::Unclear(Box::new(Unclear { refusal, resume: None, record: None }))
         }
         Decision::AskHuman(why) => {
             let resume = match midway(source, plan, &state, path) {
@@ -59,7 +59,11 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
                 Existing::Nothing => Some(Midway::default()),
                 _ => None,
             };
-            Existing::Unclear(Box::new(Unclear { refusal: unclear(path, &why), resume }))
+            Existing::Unclear(Box::new(Unclear {
+                refusal: unclear(path, &why),
+                resume,
+                record: None,
+            }))
         }
     }
 }
@@ -87,7 +91,7 @@ fn midway(source: &Source<'_>, plan: &Plan, state: &State, path: &str) -> Existi
             format!("{path} is at the stage `{current}`, which this pipeline does not have");
         let refusal = Refusal::new("state-unclear", cause)
             .or("add the stage to `stages` of [pipeline] in piton.toml, or correct current_stage");
-        return Existing::Unclear(Box::new(Unclear { refusal, resume: None }));
+        return Existing::Unclear(Box::new(Unclear { refusal, resume: None, record: None }));
     };
     let take = Take { source, plan, state };
     if take.has_not_begun() {

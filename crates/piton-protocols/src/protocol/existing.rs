@@ -56,6 +56,8 @@ pub struct Unclear {
     pub refusal: Refusal,
     /// How the run continues if a person says that it does; `None` if nobody knows where.
     pub resume: Option<Midway>,
+    /// The file, where it is not the one that a new run writes.
+    pub record: Option<String>,
 }
 
 /// How far another tool came with a run.
@@ -69,4 +71,19 @@ pub struct Midway {
     pub said: Vec<String>,
     /// Its record, if a person may choose what happens to it.
     pub offer: Option<Offer>,
+    /// The record under the name and in the form that the run writes, if it has others.
+    pub upgrade: Option<Upgrade>,
+}
+
+/// A record of an older form, whose successor has another name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// The file as it is, by its path from the project's root.
+    pub from: String,
+    /// The name that it is kept under.
+    pub backup: String,
+    /// The file that takes its place.
+    pub to: String,
+    /// The text of that.
+    pub text: String,
 }

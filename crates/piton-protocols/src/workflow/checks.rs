@@ -11,7 +11,7 @@ use crate::protocol::{Effect, Finding, Reader};
 
 /// The rows of the table.
 pub(super) fn checks(plan: &Plan, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
-    let record = plan.record.as_deref().map(|path| record(path, state, read));
+    let record = plan.record.as_deref().and_then(|path| record(path, state, read));
     record.into_iter().chain(marked(state, read)).collect()
 }
 
@@ -19,13 +19,17 @@ fn finding(check: &'static str, effect: Effect, message: String) -> Finding {
     Finding { check, effect, message }
 }
 
-fn record(path: &str, state: &RunState, read: &Reader<'_>) -> Finding {
+fn record(path: &str, state: &RunState, read: &Reader<'_>) -> Option<Finding> {
     const CHECK: &str = "checkpoint";
     let Ok(text) = read(path) else {
+        // Nobody wrote it yet.
+        if state.epoch == 0 {
+            return None;
+        }
         let message = format!("{path} is missing: it is written again from the ledger");
-        return finding(CHECK, Effect::Warns, message);
+        return Some(finding(CHECK, Effect::Warns, message));
     };
-    match checkpoint::verify(path, &text) {
+    Some(match checkpoint::verify(path, &text) {
         Ok(missing) if missing.is_empty() => {
             let done = state.phases.iter().filter(|p| standing::of(p) == Standing::Completed);
             let (done, all) = (done.count(), state.phases.len());
@@ -43,7 +47,7 @@ fn record(path: &str, state: &RunState, read: &Reader<'_>) -> Finding {
             );
             finding(CHECK, Effect::Warns, message)
         }
-    }
+    })
 }
 
 /// Phases that somebody marked in the plan while the run still has to do them.

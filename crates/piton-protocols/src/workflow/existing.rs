@@ -9,15 +9,16 @@ use piton_core::event::{ImportedReplan, ReplansImported, StepImported, StepSkipp
 use piton_core::plan::{Phase, Step};
 use piton_core::refusal::Refusal;
 use piton_core::{Event, Plan, RunState, StepPath, Timestamp, remedy};
+use piton_formats::Diagnostic;
 
-use super::checkpoint::{AutoResume, Checkpoint, auto_resume, read};
+use super::checkpoint::{AutoResume, Checkpoint, Editor, auto_resume, read, upgrade};
 use super::phase_id::PhaseId;
 use super::plan::PhaseStatus;
 use super::record;
 use super::settings::Settings;
 use super::standing;
 use super::{plan as markdown, tasks};
-use crate::protocol::{Candidate, Existing, Look, Midway, Offer, Source, Start, Unclear};
+use crate::protocol::{Candidate, Existing, Look, Midway, Offer, Source, Start, Unclear, Upgrade};
 
 /// Who left a phase out.
 const BY_PLAN: &str = "the marker in the plan";
@@ -59,17 +60,20 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
     let found = match record.found {
         Some(Err(problem)) => {
             let why = format!("line {}: {}", problem.line, problem.message);
-            return Existing::Unclear(Box::new(Unclear {
-                refusal: unclear(&path, &why),
-                resume: None,
-            }));
+            return cannot_tell(&path, &why);
         }
         Some(Ok(found)) => Some(found),
         None => None,
     };
+    // The file that is there, until the run writes its own.
+    let there = record.from.as_ref().unwrap_or(&path).clone();
+    if let Some(why) = found.as_ref().and_then(|found| found.progress.unclear.as_ref()) {
+        return cannot_tell(&there, why);
+    }
     let text = (source.read)(source.path).unwrap_or_default();
     let settled = Settled::of(&text, found.as_ref());
     let mut events = settled.events(plan);
+    let is_complete = events.len() == plan.steps().count();
     let Some(found) = found else {
         if events.is_empty() {
             return Existing::Nothing;
@@ -79,12 +83,35 @@ pub(super) fn existing(source: &Source<'_>, plan: &Plan, now: Timestamp) -> Exis
     events.extend(replans(&found));
     let completed: Vec<&str> = found.progress.completed.iter().map(PhaseId::as_str).collect();
     let current = found.progress.current.as_ref().map_or("1", PhaseId::as_str);
+    let mut said = said(current, &completed.join(","));
     let reason = match auto_resume(&found, now, (source.modified)(source.path)) {
+        _ if is_complete => {
+            said.push("All phases are already complete; --fresh starts over.".to_owned());
+            None
+        }
         AutoResume::Safe => None,
         AutoResume::Ask(reason) => Some(reason.to_string()),
     };
-    let offer = Offer { said: said(current, &completed.join(",")), reason, record: path };
-    Existing::Midway(Midway { events, offer: Some(offer), ..Midway::default() })
+    let upgrade = match record.from.map(|from| upgraded(source, from, path)).transpose() {
+        Ok(upgrade) => upgrade,
+        Err(problem) => return cannot_tell(&there, &problem.message),
+    };
+    let offer = Some(Offer { said, reason, record: there });
+    Existing::Midway(Midway { events, offer, upgrade, ..Midway::default() })
+}
+
+/// A checkpoint with the name of an older form, under the name and in the form of the pattern.
+fn upgraded(source: &Source<'_>, from: String, to: String) -> Result<Upgrade, Box<Diagnostic>> {
+    let text = (source.read)(&from).unwrap_or_default();
+    let mut edit = Editor::new(&to, &upgrade(&from, &text)?)?;
+    edit.set(&["workflow_id"], record::id(&to));
+    let text = edit.finish()?;
+    Ok(Upgrade { backup: format!("{from}.backup"), from, to, text })
+}
+
+fn cannot_tell(path: &str, why: &str) -> Existing {
+    let (refusal, record) = (unclear(path, why), Some(path.to_owned()));
+    Existing::Unclear(Box::new(Unclear { refusal, resume: None, record }))
 }
 
 fn unclear(path: &str, why: &str) -> Refusal {

@@ -52,7 +52,7 @@ impl Protocol for Workflow {
     }
 
     fn claim(&self, source: &Source<'_>) -> Claim {
-        let Some(text) = source.text.filter(|_| source.has_extension("md")) else {
+        let Some(text) = source.text.filter(|_| !source.has_extension("toml")) else {
             return Claim::No;
         };
         if tasks::is_task_list(text) {
@@ -109,6 +109,10 @@ impl Protocol for Workflow {
 
     fn files(&self, _run: &Run<'_>) -> Option<Box<dyn Files>> {
         Some(Box::new(files::WorkflowFiles::new()))
+    }
+
+    fn kept_out(&self, settings: &piton_formats::settings::Settings) -> Vec<String> {
+        vec![settings::Settings::of(settings).checkpoints().to_owned()]
     }
 
     fn own_paths(&self, run: &Run<'_>) -> Vec<String> {

@@ -4,11 +4,12 @@
 //! Boxes and markers are left out of it, because a run changes them itself. The other names of a
 //! template are filled in when an attempt starts.
 
+use piton_core::plan::{SCOPE_BEGIN, SCOPE_END};
 use piton_formats::markdown::Document;
 use piton_formats::splice::{Splice, splice};
 use piton_formats::template::escape;
 
-use super::plan::Heading;
+use super::plan::{Heading, file_lines, status};
 
 /// The prompt of a phase.
 pub const PHASE: &str = "\
@@ -62,7 +63,7 @@ pub(super) fn filled(template: &str, names: Names<'_>) -> String {
             _ => None,
         });
         rest = if let (Some(value), Some((_, next))) = (value, inner) {
-            out.push_str(&escape(value));
+            out.push_str(&scoped(value));
             next
         } else {
             out.push_str("{{");
@@ -70,6 +71,21 @@ pub(super) fn filled(template: &str, names: Names<'_>) -> String {
         };
     }
     out.push_str(rest);
+    out
+}
+
+/// A text as a template, in which the lines about files are known as the scope: who extends them does
+/// not change work that is done.
+fn scoped(text: &str) -> String {
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for lines in file_lines(text) {
+        out.push_str(&escape(&text[at..lines.start]));
+        out.push_str(SCOPE_BEGIN);
+        out.push_str(&escape(&text[lines.clone()]));
+        out.push_str(SCOPE_END);
+        at = lines.end;
+    }
+    out.push_str(&escape(&text[at..]));
     out
 }
 
@@ -81,6 +97,9 @@ pub(super) fn unmarked(text: &str) -> String {
         if let Some(heading) = Heading::read(line).filter(|heading| heading.marker.is_some()) {
             let start = text[..heading.marker_range.start].trim_end_matches([' ', '\t']).len();
             splices.push(Splice::new(start..heading.marker_range.end, ""));
+        }
+        if let Some((_, range)) = status(line) {
+            splices.push(Splice::new(range, ""));
         }
         if let Some((_, range)) = line.checkbox().filter(|(found, _)| found.is_ticked()) {
             splices.push(Splice::new(range, " "));
@@ -106,11 +125,21 @@ mod tests {
         assert_eq!(filled("{{ context.plan", names), "{{ context.plan");
     }
 
+    /// Lost: whoever extends the files of a phase changes work that is done, so no replan may do it.
+    #[test]
+    fn files_are_marked_as_the_scope() {
+        let text = "### Phase 1: A\n**Files to modify**:\n- `a.rs`\n- `b.rs` - new\n\n- [ ] one\n";
+        let names = Names { section: text, ..Names::default() };
+        let wanted = "### Phase 1: A\n{# scope #}**Files to modify**:\n- `a.rs`\n- `b.rs` - new\n\
+                      {# end of scope #}\n- [ ] one\n";
+        assert_eq!(filled("{{ context.section }}", names), wanted);
+    }
+
     /// Lost: a plan counts as changed because its own run ticked it.
     #[test]
     fn progress_is_not_part_of_a_phase() {
-        let before = "### Phase 1: A\n- [ ] one\n- [ ] two\n";
-        let after = "### Phase 1: A [COMPLETED]\n- [x] one\n- [X] two\n\n";
+        let before = "### Phase 1: A\n**Status**: [NOT STARTED]\n- [ ] one\n- [ ] two\n";
+        let after = "### Phase 1: A [COMPLETED]\n**Status**: [COMPLETED]\n- [x] one\n- [X] two\n\n";
         assert_eq!(unmarked(before), unmarked(after));
     }
 }

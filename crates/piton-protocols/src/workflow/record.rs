@@ -15,8 +15,10 @@ const LOOKED_AT_MAX: usize = 200;
 /// The checkpoint of a plan.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Its path from the project's root.
+    /// The path to write it to, from the project's root.
     pub(super) path: String,
+    /// Where it is, if it has the name of an older form.
+    pub(super) from: Option<String>,
     /// What it says, or why it cannot be read; `None` if there is no file.
     pub(super) found: Option<Result<Checkpoint, Box<Diagnostic>>>,
 }
@@ -46,14 +48,21 @@ pub(super) fn find(source: &Source<'_>) -> Record {
             }
             // The name says whose it is; of an older form nobody can tell.
             Err(problem) if index < names.len() => {
-                return Record { path, found: Some(Err(problem)) };
+                return Record { path, from: None, found: Some(Err(problem)) };
             }
             Ok(_) | Err(_) => {}
         }
     }
     match best {
-        Some((_, path, found)) => Record { path, found: Some(Ok(found)) },
-        None => Record { path: free.unwrap_or_else(|| unused(folder, &names)), found: None },
+        Some((_, path, found)) => {
+            let to = free.filter(|_| VersionedName::read(name(&path)).is_some());
+            let from = to.is_some().then(|| path.clone());
+            Record { path: to.unwrap_or(path), from, found: Some(Ok(found)) }
+        }
+        None => {
+            let path = free.unwrap_or_else(|| unused(folder, &names));
+            Record { path, from: None, found: None }
+        }
     }
 }
 
@@ -86,8 +95,12 @@ pub(super) fn is_about(found: &Checkpoint, plan_path: &str) -> bool {
 
 /// The id of the workflow that a checkpoint is named after.
 pub(super) fn id(path: &str) -> &str {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name(path);
     name.strip_suffix(".json").unwrap_or(name)
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The checkpoint of a plan and the name it gets when another takes its place.

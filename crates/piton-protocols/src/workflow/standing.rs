@@ -3,7 +3,7 @@
 use piton_core::state::{PhaseState, Progress, RunState, StepState};
 use piton_core::{StepPath, Timestamp};
 
-use super::checkpoint::AGE_MAX_DAYS;
+use super::checkpoint::age;
 use super::phase_id::PhaseId;
 use super::story::{Failure, Story};
 
@@ -84,15 +84,11 @@ pub(super) fn reason(state: &RunState, is_same_plan: bool, now: Timestamp) -> Op
         None if state.ended.is_some() => {
             Reason::NotInProgress(state.ended.map(|status| status.to_string()))
         }
-        None => {
-            let days = now.since(state.last_at).0 / (24 * 60 * 60 * 1000);
-            let days = i64::try_from(days).unwrap_or(i64::MAX);
-            match (days > AGE_MAX_DAYS, is_same_plan) {
-                (true, _) => Reason::TooOld(days),
-                (false, false) => Reason::PlanChanged,
-                (false, true) => return None,
-            }
-        }
+        None => match age(state.last_at, now) {
+            Some(reason) => reason,
+            None if is_same_plan => return None,
+            None => Reason::PlanChanged,
+        },
     };
     Some(reason.to_string())
 }

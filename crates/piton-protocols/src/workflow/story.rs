@@ -17,6 +17,8 @@ pub(super) struct Ended {
     pub(super) at: Option<Timestamp>,
     /// What it said.
     pub(super) words: String,
+    /// The files that it changed.
+    pub(super) changed: Vec<String>,
 }
 
 /// Why a phase failed.
@@ -55,13 +57,13 @@ impl Story {
                 self.foreign.remove(&e.step.phase);
             }
             Event::StepFinished(e) => self.finished(at, e),
-            Event::StepProven(e) => self.end(&e.step, Some(at), String::new()),
-            Event::StepSkipped(e) => self.end(&e.step, Some(at), String::new()),
+            Event::StepProven(e) => self.end(&e.step, Ended { at: Some(at), ..Ended::default() }),
+            Event::StepSkipped(e) => self.end(&e.step, Ended { at: Some(at), ..Ended::default() }),
             Event::StepReset(e) => drop(self.failed.remove(&e.step.phase)),
             Event::Rewound(_) => self.failed.clear(),
             Event::StepImported(e) if e.is_done => {
                 self.foreign.insert(e.step.phase.clone());
-                self.end(&e.step, e.at, String::new());
+                self.end(&e.step, Ended { at: e.at, ..Ended::default() });
             }
             _ => {}
         }
@@ -73,7 +75,9 @@ impl Story {
         spent.0 = spent.0.saturating_add(event.duration_ms.0);
         match &event.outcome {
             Outcome::Succeeded => {
-                self.end(&event.step, Some(at), shortened(&event.facts.notes.join(" ")));
+                let words = shortened(&event.facts.notes.join(" "));
+                let changed = event.changed.clone();
+                self.end(&event.step, Ended { at: Some(at), words, changed });
             }
             Outcome::Failed { class, error, lines, next: Next::Fail | Next::Escalate, .. } => {
                 let last = lines.last().map(|line| format!(": {}", line.trim()));
@@ -85,9 +89,9 @@ impl Story {
         }
     }
 
-    fn end(&mut self, step: &StepPath, at: Option<Timestamp>, words: String) {
+    fn end(&mut self, step: &StepPath, ended: Ended) {
         self.failed.remove(&step.phase);
-        self.ended.insert(step.clone(), Ended { at, words });
+        self.ended.insert(step.clone(), ended);
     }
 
     /// Why a phase failed that has not succeeded since.

@@ -143,7 +143,7 @@ fn drive_to_the_end(
     let complete = loaded.state.is_over().then_some(Status::Complete);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()).or(complete) {
         store.ledger().release(row.run, lease.epoch, now().0)?;
-        return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
+        return Err(CommandError::usage("run-over", format!("run {run_id} is already {status}")));
     }
     let plan = store.plan(&loaded.state)?;
     let how = Drive::Abort(event);

@@ -238,7 +238,7 @@ fn wants_resume(
     match ui::ask(question, &choices, 'y', &mut || false) {
         Some('y') => Ok(true),
         Some('n') => Ok(false),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        Some(_) => Err(offer::cancelled()),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
 }
@@ -271,7 +271,7 @@ fn starts_for_spec(
     let nothing = "nothing was changed";
     match ui::ask("Start a new run for the changed spec?", &["yes", "no"], 'y', &mut || false) {
         Some('y') => Ok(true),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        Some(_) => Err(offer::cancelled()),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
 }
@@ -393,7 +393,7 @@ pub fn take_over(
 ) -> Result<bool> {
     let plan = plan_of_unbegun(context, loaded)?;
     let Existing::Midway(midway) = plan.existing(context, now()) else { return Ok(false) };
-    let known = existing::taken_over(&plan, midway);
+    let known = existing::set_aside(context, &plan, existing::taken_over(&plan, midway))?;
     if known.events.is_empty() {
         return Ok(false);
     }

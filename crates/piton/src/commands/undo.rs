@@ -56,7 +56,7 @@ fn picked(acts: &[Undoable], number: Option<u64>) -> Result<&Undoable> {
     let Some(number) = number else {
         return undo::last(acts).ok_or_else(|| {
             CommandError::usage("nothing-to-undo", "there is nothing to undo")
-                .hint("rollbacks, restores, merges, skips and removals of worktrees can be undone")
+                .hint("rollbacks, restores, merges, replans, skips and removals of worktrees can be undone")
         });
     };
     undo::chosen(acts, number).map_err(|refused| match refused {

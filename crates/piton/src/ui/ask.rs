@@ -30,8 +30,17 @@ pub fn ask(
     until: &mut dyn FnMut() -> bool,
 ) -> Option<char> {
     let prompt = prompt(question, choices, default, &terminal::stderr());
+    asked(&prompt, choices, default, until)
+}
+
+fn asked(
+    prompt: &str,
+    choices: &[&str],
+    default: char,
+    until: &mut dyn FnMut() -> bool,
+) -> Option<char> {
     loop {
-        write(&prompt);
+        write(prompt);
         let Some(line) = read_line(until) else {
             // What was typed for this question is not an answer to the next.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
@@ -42,6 +51,22 @@ pub fn ask(
             return Some(choice);
         }
     }
+}
+
+/// The same where a yes and a no mean two of the choices.
+pub fn ask_or_confirm(
+    question: &str,
+    choices: &[&str],
+    (yes, no): (char, char),
+    until: &mut dyn FnMut() -> bool,
+) -> Option<char> {
+    let all: Vec<&str> = choices.iter().copied().chain(["yes", "no"]).collect();
+    let prompt = prompt(&format!("{question} (Y/n)"), choices, yes, &terminal::stderr());
+    asked(&prompt, &all, yes, until).map(|key| match key {
+        'y' => yes,
+        'n' => no,
+        other => other,
+    })
 }
 
 /// Asks for a yes.

@@ -21,7 +21,7 @@ use piton_view::answers::{Answer, Failure, InWords};
 use piton_view::json;
 use serde::Serialize;
 
-pub use ask::{ask, confirms};
+pub use ask::{ask, ask_or_confirm, confirms};
 pub use live::Live;
 pub use stream::Stream;
 pub use terminal::{draws, place, read_by_agent, stderr, stdout, works_in};

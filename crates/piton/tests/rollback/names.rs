@@ -166,3 +166,18 @@ fn the_top_of_the_work_tree_is_all_of_it_and_a_dry_run_writes_no_folder() {
         project.remove("a.txt");
     }
 }
+
+/// If this fails, what is offered for a name that means several is not understood.
+#[test]
+fn a_checkpoint_of_several_workspaces_is_named_by_each() {
+    let project = ran(KEPT);
+    project.piton(&["checkpoint", "r", "-m", "noon"]).exits(0);
+    let mut said = project.piton(&["diff", "manual-1", "now"]).exits(2);
+    for name in ["project@manual-1", "P1/keep@manual-1", "P1/other@manual-1"] {
+        said = said.says(name);
+        project.piton(&["diff", name, "now"]).exits(0);
+    }
+    fs::write(workspace(&project, "other").join("y.txt"), "more\n").unwrap();
+    project.piton(&["diff", "manual-1", "now", "--lane", "other"]).exits(0).says("+more");
+    project.piton(&["diff", "other@manual-1"]).exits(0).says("+more");
+}

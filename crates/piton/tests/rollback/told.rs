@@ -94,7 +94,7 @@ fn a_restore_says_what_it_leaves_and_what_it_cannot_find() {
     project.piton(&["run", "plan.toml"]).exits(1);
     let said = project.piton(&["restore", "P/main@before_lane_start", "--dry-run"]).exits(0);
     let said = said.says("stays   made.txt (the checkpoint does not have it; --exact removes it)");
-    said.says("the project: 1 file changes");
+    said.says("the project: 1 file will change");
     let args = ["restore", "P/main@before_lane_start", "nofile", "--yes"];
     project.piton(&args).exits(2).says("`nofile` is neither in");
     let out = project.outside().join("copied");

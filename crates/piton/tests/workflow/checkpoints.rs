@@ -141,3 +141,17 @@ fn two_plans_of_a_topic_have_a_checkpoint_each() {
     assert_eq!(scene.project.read(CHECKPOINT), first);
     assert_eq!(scene.checkpoints().len(), 2);
 }
+
+/// Lost: nobody can tell from the checkpoint what a phase made, or the next commit takes the checkpoint.
+#[test]
+fn a_phase_lists_what_it_changed_and_git_ignores_the_checkpoint() {
+    let scene = Scene::new();
+    scene.does("2", "rm made/1; echo x > 'notes ä.txt'");
+    scene.run().exits(0);
+    let found = scene.checkpoint();
+    let made = |phase: &str| found["phase_metadata"][phase]["artifacts"].clone();
+    assert_eq!(made("1"), json!(["made/1"]));
+    assert_eq!(made("2"), json!(["made/2", "notes ä.txt"]));
+    let status = scene.project.git(&["status", "--porcelain", "--untracked-files=all"]);
+    assert!(!status.contains(".claude"), "{status}");
+}

@@ -88,15 +88,66 @@ fn an_older_schema_is_upgraded_and_kept() {
     let backup: Value =
         serde_json::from_str(&scene.project.read(&format!("{path}.backup"))).unwrap();
     assert_eq!(backup, old);
-    let found: Value = serde_json::from_str(&scene.project.read(&path)).unwrap();
+    let names = ["implement_027_auth.json", "implement_auth_20251021_120000.json.backup"];
+    assert_eq!(scene.checkpoints(), names);
+    let found = scene.checkpoint();
+    assert_eq!(found["schema_version"], json!("2.1"));
     assert_eq!(
         (&found["workflow_id"], &found["own"]),
         (&json!("implement_027_auth"), &json!([1, 2]))
     );
     assert_eq!(found["replan_count"], json!({ "2": 1 }));
     assert_eq!(found["completed_phases"], json!([1, 2, 3]));
-    let seen = scene.project.piton(&["inspect", &path, "--json"]).exits(0).json();
+    let seen = scene.project.piton(&["inspect", CHECKPOINT, "--json"]).exits(0).json();
     assert_eq!(seen["data"]["replans"], json!({ "2": 1 }));
+}
+
+/// Lost: the file of an older form is taken for the checkpoint again after a fresh start.
+#[test]
+fn a_fresh_start_archives_an_older_form() {
+    let scene = Scene::new();
+    let old = json!({
+        "schema_version": "1.2", "status": "failed", "current_phase": 2, "completed_phases": [1],
+        "plan_path": PLAN, "updated_at": "2025-10-21T12:00:00Z",
+    });
+    put(&scene, &format!("{FOLDER}/implement_auth_20251021_120000.json"), &old);
+    scene.run_with(&["--fresh"]).exits(0);
+    assert_eq!(scene.ran(), ["1", "2", "3"]);
+    let names = scene.checkpoints();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert_eq!(names[0], "implement_027_auth.json");
+    assert!(names[1].starts_with("implement_auth_20251021_120000."), "{names:?}");
+}
+
+/// Lost: finished phases run again because their list is damaged.
+#[test]
+fn a_checkpoint_that_does_not_say_what_is_done_is_asked_about() {
+    let scene = Scene::new();
+    for (name, value) in [("completed_phases", json!("1,2")), ("current_phase", Value::Null)] {
+        let mut found = pattern(&scene);
+        found[name] = value;
+        put(&scene, CHECKPOINT, &found);
+        scene.run().exits(3).says("error[checkpoint-unclear]").says(name);
+        scene.run_with(&["--resume"]).exits(3).says("error[checkpoint-unclear]");
+    }
+    assert_eq!(scene.ran(), [""; 0]);
+}
+
+/// Lost: fields that the pattern requires are missing for ever, with a warning after every phase.
+#[test]
+fn fields_that_are_missing_are_added() {
+    let scene = Scene::new();
+    let mut before = pattern(&scene);
+    for name in ["replan_history", "artifact_paths", "context_metadata"] {
+        before.as_object_mut().unwrap().remove(name);
+    }
+    put(&scene, CHECKPOINT, &before);
+    let said = scene.run().exits(0).says("they are added");
+    assert!(!said.stderr.contains("was not written"), "{}", said.stderr);
+    let found = scene.checkpoint();
+    assert!(found["artifact_paths"].is_object() && found["replan_history"].is_array());
+    let backup = scene.project.read(&format!("{CHECKPOINT}.backup"));
+    assert_eq!(serde_json::from_str::<Value>(&backup).unwrap(), before);
 }
 
 /// Lost: a checkpoint that nobody can read is overwritten, or taken for none.
@@ -124,6 +175,8 @@ fn a_complete_foreign_checkpoint_starts_nothing() {
     found["completed_phases"] = json!([1, 2, 3]);
     found["current_phase"] = json!(4);
     put(&scene, CHECKPOINT, &found);
-    scene.run().exits(0).says("Completed phases: 1,2,3").says("complete");
+    found["status"] = json!("completed");
+    put(&scene, CHECKPOINT, &found);
+    scene.run().exits(0).says("Completed phases: 1,2,3").says("already complete").says("--fresh");
     assert_eq!(scene.ran(), [""; 0]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::scene::{PLAN, Scene};
+use super::scene::{FOLDER, PLAN, Scene};
 
 /// A replan that makes the phase smaller each time.
 const REPLAN: &str = "\n[replan]\nrun = [\"sh\", \"replan.sh\"]\n";
@@ -67,14 +67,39 @@ fn replans_of_another_tool_count() {
         "version": "2.0", "plan_file": PLAN, "current_phase": 2, "completed_phases": [1],
         "status": "in_progress", "updated_at": now, "replan_phase_2_count": 2,
     });
-    let path = ".claude/data/checkpoints/implement_auth_20251021_120000.json";
-    scene.project.write(path, &foreign.to_string());
+    let path = format!("{FOLDER}/implement_auth_20251021_120000.json");
+    scene.project.write(&path, &foreign.to_string());
     scene.does("2", "exit 86");
     scene.run().exits(3);
     assert_eq!(scene.project.lines("../log/replans.txt").len(), 0);
-    let found: serde_json::Value = serde_json::from_str(&scene.project.read(path)).unwrap();
+    let found = scene.checkpoint();
     assert_eq!(found["replan_count"], json!({ "2": 2 }));
     assert_eq!(found["replan_phase_2_count"], json!(2));
+}
+
+/// Lost: a replan that came to nothing changes the checkpoint, and counts for other tools.
+#[test]
+fn a_replan_that_fails_leaves_the_checkpoint_as_it_was() {
+    let scene = scene(super::scene::THREE, "exit 1", "");
+    scene.does("2", "exit 86");
+    scene.run().exits(3).says("the plan stays as it was");
+    let found = scene.checkpoint();
+    assert_eq!((&found["replan_count"], &found["replan_history"]), (&json!({}), &json!([])));
+}
+
+/// Lost: what was found outside of the scope can never be made a part of it.
+#[test]
+fn a_replan_may_extend_the_files_of_a_finished_phase() {
+    let plan =
+        "# P\n\n## Phase 1: A\n**Files to modify**: `made/1`\n- [ ] a\n\n## Phase 2: B\n- [ ] b\n";
+    let script = format!("sed -i 's/`made.1`/`made\\/1`, `other.txt`/' {PLAN}\n");
+    let scene = scene(plan, &script, "");
+    scene.does("1", "echo x > other.txt");
+    scene.run().exits(0).says("replan 1 started");
+    assert!(scene.text().contains("`made/1`, `other.txt`"), "{}", scene.text());
+    assert_eq!(scene.ran(), ["1", "2"]);
+    scene.run().exits(0).says("already complete");
+    assert_eq!(scene.ran(), ["1", "2"]);
 }
 
 /// Lost: a phase that is too large starts all the same, or a person is not asked.

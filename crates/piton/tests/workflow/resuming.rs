@@ -45,7 +45,8 @@ fn without_a_terminal_a_failed_workflow_is_refused_with_the_flags() {
     scene.run_with(&["--resume"]).exits(0).silent_about("Found existing");
     let scene = failed();
     let said = scene.run_with(&["--yes"]).exits(0).says(found);
-    said.says("Last error: exit code 1: resuming anyway (--yes)").says("Resuming from Phase 2");
+    said.says("Last error: exit code 1; resuming anyway because of --yes")
+        .says("Resuming from Phase 2");
 }
 
 /// Lost: the first failing reason is not the one that is shown.
@@ -100,6 +101,7 @@ fn a_person_chooses_at_a_terminal() {
     terminal.answer("Resume from checkpoint?", "v\r");
     terminal.answer("\"workflow_id\": \"implement_027_auth\"", "c\r");
     let said = terminal.ends(3);
+    assert!(said.contains("nothing was changed") && !said.contains("error["), "{said}");
     for words in ["Found existing checkpoint for this plan.", "Last error: exit code 1"] {
         assert!(said.contains(words), "{said}");
     }
@@ -107,7 +109,7 @@ fn a_person_chooses_at_a_terminal() {
     let Some(mut terminal) = Terminal::start(&scene.project, &format!("run {PLAN}")) else {
         return;
     };
-    terminal.answer("Resume from checkpoint?", "r\r");
+    terminal.answer("Resume from checkpoint? (Y/n)", "y\r");
     terminal.ends(0);
     assert_eq!(scene.ran(), ["1", "2", "2", "3"]);
 }
@@ -130,7 +132,7 @@ fn declining_archives_and_deleting_keeps_a_copy() {
     let Some(mut terminal) = Terminal::start(&scene.project, &format!("run {PLAN}")) else {
         return;
     };
-    terminal.answer("Resume from checkpoint?", "s\r");
+    terminal.answer("Resume from checkpoint?", "n\r");
     terminal.ends(0);
     assert_eq!(scene.ran(), ["1", "2", "1", "2", "3"]);
     assert_eq!(scene.checkpoints().len(), 2);

@@ -101,18 +101,22 @@ fn succeeds_once(phase: &str, events: &[(u64, Event)]) -> Result<(), Broken> {
     if successes == 1 { Ok(()) } else { Err(format!("phase {phase} has {successes} successes")) }
 }
 
-/// Compares the replans that began with what the checkpoint says.
+/// Compares the replans that took effect with what the checkpoint says.
 fn replans(scratch: &Scratch, events: &[(u64, Event)]) -> Result<(), Broken> {
     // Begun again after an interruption it has the same number.
-    let begun: BTreeSet<(String, u32)> = events
-        .iter()
-        .filter_map(|(_, event)| match event {
-            Event::ReplanBegun(e) => Some((e.phase.clone(), e.number)),
-            _ => None,
-        })
-        .collect();
+    let mut under_way: Option<(String, u32)> = None;
+    let mut effective: BTreeSet<(String, u32)> = BTreeSet::new();
+    for (_, event) in events {
+        match event {
+            Event::ReplanBegun(e) => under_way = Some((e.phase.clone(), e.number)),
+            Event::ReplanEnded(e) if matches!(e.outcome, ReplanOutcome::Replanned(_)) => {
+                effective.extend(under_way.take());
+            }
+            _ => {}
+        }
+    }
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for (phase, _) in &begun {
+    for (phase, _) in &effective {
         *counts.entry(phase.clone()).or_default() += 1;
     }
     let wanted: BTreeMap<String, u64> =
@@ -123,7 +127,7 @@ fn replans(scratch: &Scratch, events: &[(u64, Event)]) -> Result<(), Broken> {
     let found: Value =
         serde_json::from_str(&read(scratch, CHECKPOINT)?).map_err(|e| e.to_string())?;
     let listed = found["replan_history"].as_array().map_or(0, Vec::len);
-    if found["replan_count"] != serde_json::json!(counts) || listed != begun.len() {
+    if found["replan_count"] != serde_json::json!(counts) || listed != effective.len() {
         return Err(format!("the checkpoint has other replans than {counts:?}: {found:#}"));
     }
     let numbers: Vec<u64> = PHASES.iter().filter_map(|(id, _)| id.parse().ok()).collect();

@@ -19,7 +19,7 @@ pub use ids::{VersionedName, workflow_ids};
 pub use model::{Checkpoint, Form, Health, PhaseRecord, Progress, Replan, Replans, Status, Times};
 pub use own::{Fresh, REQUIRED, fresh, upgrade, verify};
 pub use read::{inspect, read};
-pub use resume::{AGE_MAX_DAYS, AutoResume, Reason, auto_resume};
+pub use resume::{AGE_MAX_DAYS, AutoResume, Reason, age, auto_resume};
 
 /// Largest checkpoint: a thousand times the longest known; a larger file is the wrong one.
 pub const CHECKPOINT_BYTES_MAX: usize = 8 << 20;

@@ -49,6 +49,8 @@ pub struct Progress {
     pub completed: BTreeSet<PhaseId>,
     /// What is known about single phases.
     pub records: BTreeMap<PhaseId, PhaseRecord>,
+    /// Why nobody can tell how far the workflow came.
+    pub unclear: Option<String>,
 }
 
 /// What a checkpoint says about one phase.

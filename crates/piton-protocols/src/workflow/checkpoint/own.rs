@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::edit::written;
 use super::ids::workflow_ids;
 use super::model::{Checkpoint, Status};
-use super::read::{checkpoint, object};
+use super::read::{SCHEMAS, checkpoint, object};
 use crate::workflow::phase_id::PhaseId;
 
 /// The fields that the pattern requires, in its order.
@@ -134,6 +134,12 @@ pub fn upgrade(file: &str, text: &str) -> Result<String, Box<Diagnostic>> {
     }
     for (phase, count) in &found.replans.counts {
         object.set(&["replan_count", phase.as_str()], *count);
+    }
+    // Readers of other tools ask for the version before they read the fields.
+    for name in ["schema_version", "version"] {
+        if object.span(&[name]).is_some() {
+            object.set(&[name], SCHEMAS[SCHEMAS.len() - 1]);
+        }
     }
     Ok(object.into_text())
 }

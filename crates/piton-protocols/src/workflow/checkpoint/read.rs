@@ -19,7 +19,7 @@ use crate::time;
 use crate::workflow::phase_id::PhaseId;
 
 /// The versions of the schema that are known.
-const SCHEMAS: [&str; 6] = ["1.0", "1.1", "1.2", "1.3", "2.0", "2.1"];
+pub(super) const SCHEMAS: [&str; 6] = ["1.0", "1.1", "1.2", "1.3", "2.0", "2.1"];
 
 /// Fields that the model contains.
 const KNOWN: [&str; 20] = [
@@ -66,9 +66,9 @@ pub(super) fn object(file: &str, text: &str) -> Result<Object, Box<Diagnostic>> 
 pub(super) fn checkpoint(object: &Object) -> Checkpoint {
     let root = Fields::of(object);
     let text = |names: &[&str]| names.iter().find_map(|name| root.text(name));
-    let progress = progress(&root);
-    let replans = replans(&root);
     let has_id = root.text("workflow_id").is_some();
+    let progress = progress(&root, has_id);
+    let replans = replans(&root);
     let records = progress.records.values().filter_map(|record| record.timestamp);
     let newest_record = records.chain(replans.history.iter().filter_map(|r| r.timestamp)).max();
     let times = Times {
@@ -231,7 +231,23 @@ fn seconds(text: &str) -> Option<Timestamp> {
     }
 }
 
-fn progress(root: &Fields) -> Progress {
+/// Why nobody can tell what is done and where to continue. Older forms leave out an empty list.
+fn unclear(root: &Fields, is_pattern: bool) -> Option<String> {
+    let is_list = |value: &Value| {
+        value.as_array().is_some_and(|ids| ids.iter().all(|id| PhaseId::from_json(id).is_some()))
+    };
+    let fields = [
+        ("current_phase", root.value("current_phase").map(|v| PhaseId::from_json(v).is_some())),
+        ("completed_phases", root.value("completed_phases").map(is_list)),
+    ];
+    fields.into_iter().find_map(|(name, is_right)| match is_right {
+        Some(true) => None,
+        Some(false) => Some(format!("`{name}` has a wrong type")),
+        None => (is_pattern || name == "current_phase").then(|| format!("`{name}` is missing")),
+    })
+}
+
+fn progress(root: &Fields, is_pattern: bool) -> Progress {
     let record = |(id, value): (&String, &Value)| Some((PhaseId::read(id)?, phase_record(value)));
     Progress {
         current: root.value("current_phase").and_then(PhaseId::from_json),
@@ -242,6 +258,7 @@ fn progress(root: &Fields) -> Progress {
             .filter_map(PhaseId::from_json)
             .collect(),
         records: root.members("phase_metadata").into_iter().filter_map(record).collect(),
+        unclear: unclear(root, is_pattern),
     }
 }
 

@@ -9,6 +9,8 @@ use super::model::{Checkpoint, Status};
 /// Oldest checkpoint that resumes by itself.
 pub const AGE_MAX_DAYS: i64 = 7;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// How far the clocks of two machines may be apart, time zones that were left out included.
+const AHEAD_MAX_MS: i64 = DAY_MS;
 
 /// Whether a workflow may resume without a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum Reason {
     NotInProgress(Option<String>),
     /// The checkpoint is this many days old.
     TooOld(i64),
+    /// The checkpoint is of a later time than now.
+    InFuture,
     /// The file has no time.
     AgeUnknown,
     /// The plan was changed after the checkpoint was written.
@@ -47,9 +51,13 @@ impl fmt::Display for Reason {
             }
             Self::NotInProgress(Some(status)) => write!(f, "Status is {status}, not in_progress"),
             Self::NotInProgress(None) => f.write_str("Status unknown"),
+            Self::TooOld(AGE_MAX_DAYS) => {
+                write!(f, "Checkpoint is more than {AGE_MAX_DAYS} days old")
+            }
             Self::TooOld(days) => {
                 write!(f, "Checkpoint is {days} days old (at most {AGE_MAX_DAYS})")
             }
+            Self::InFuture => f.write_str("Checkpoint is dated in the future"),
             Self::AgeUnknown => f.write_str("Checkpoint age unknown"),
             Self::PlanChanged => f.write_str("Plan changed since the checkpoint"),
             Self::PlanMissing => f.write_str("Plan not found"),
@@ -70,6 +78,15 @@ pub fn auto_resume(
     reason(found, now, plan_mtime).map_or(AutoResume::Safe, AutoResume::Ask)
 }
 
+/// Why a person is asked about something of this age.
+pub fn age(written: Timestamp, now: Timestamp) -> Option<Reason> {
+    let age_ms = now.0.saturating_sub(written.0);
+    if age_ms > AGE_MAX_DAYS * DAY_MS {
+        return Some(Reason::TooOld(age_ms / DAY_MS));
+    }
+    (age_ms < -AHEAD_MAX_MS).then_some(Reason::InFuture)
+}
+
 fn reason(found: &Checkpoint, now: Timestamp, plan_mtime: Option<Timestamp>) -> Option<Reason> {
     let health = &found.health;
     if health.tests_passing == Some(false) {
@@ -83,9 +100,8 @@ fn reason(found: &Checkpoint, now: Timestamp, plan_mtime: Option<Timestamp>) -> 
         return Some(Reason::NotInProgress(status));
     }
     let Some(written) = found.times.written() else { return Some(Reason::AgeUnknown) };
-    let age_ms = now.0.saturating_sub(written.0);
-    if age_ms > AGE_MAX_DAYS * DAY_MS {
-        return Some(Reason::TooOld(age_ms / DAY_MS));
+    if let Some(reason) = age(written, now) {
+        return Some(reason);
     }
     let Some(modified) = plan_mtime else { return Some(Reason::PlanMissing) };
     // Recorded times have whole seconds.

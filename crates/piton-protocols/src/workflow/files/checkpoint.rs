@@ -5,7 +5,7 @@
 
 use std::io;
 
-use piton_core::replan_state::PastReplan;
+use piton_core::replan_state::{PastReplan, ReplanResult};
 use piton_core::state::{PhaseState, RunState};
 use piton_core::time::Millis;
 use piton_core::{StepPath, Timestamp};
@@ -13,7 +13,7 @@ use piton_formats::Diagnostic;
 
 use crate::files::{Around, Edit, Wanted};
 use crate::workflow::checkpoint::{
-    self as record, Checkpoint, Editor, Form, Fresh, PhaseRecord, Replan, Stand, Status,
+    self as record, Editor, Form, Fresh, PhaseRecord, Replan, Stand, Status,
 };
 use crate::workflow::phase_id::PhaseId;
 use crate::workflow::record::{id, is_about};
@@ -32,12 +32,18 @@ pub(super) fn edits<'e>(
 ) -> Vec<Box<dyn Edit + 'e>> {
     let mut edits: Vec<Box<dyn Edit + 'e>> = Vec::new();
     if let Some(text) = around.text(path)
-        && record::read(path, &text).is_ok_and(|found| found.form == Form::Versioned)
+        && is_older(path, &text)
     {
         edits.push(Box::new(Backup { path: format!("{path}.backup"), text }));
     }
     edits.push(Box::new(Recording { path, view: View { path, state, story, around } }));
     edits
+}
+
+/// Whether a checkpoint has an older form, or lacks fields of the pattern.
+fn is_older(path: &str, text: &str) -> bool {
+    record::read(path, text).is_ok_and(|found| found.form == Form::Versioned)
+        || record::verify(path, text).is_ok_and(|missing| !missing.is_empty())
 }
 
 /// Keeps a file as it was; a copy that is there stays.
@@ -81,7 +87,7 @@ impl Edit for Recording<'_> {
                     let why = format!("is the checkpoint of another plan ({other})");
                     return Wanted::Refused(format!("{} {why}; move it away", self.path));
                 }
-                Ok(found) => self.view.brought_up(text, &found),
+                Ok(_) => self.view.brought_up(text),
                 Err(_) if !is_stable => return Wanted::Unfinished,
                 Err(problem) => return self.instead(problem.message),
             },
@@ -147,11 +153,11 @@ impl View<'_> {
     }
 
     /// A checkpoint that is there with everything in it as it is now.
-    fn brought_up(&self, text: &str, found: &Checkpoint) -> Result<String, Box<Diagnostic>> {
-        if found.form == Form::Pattern {
-            return self.written(text);
+    fn brought_up(&self, text: &str) -> Result<String, Box<Diagnostic>> {
+        if is_older(self.path, text) {
+            return self.written(&record::upgrade(self.path, text)?);
         }
-        self.written(&record::upgrade(self.path, text)?)
+        self.written(text)
     }
 
     /// A text in the form of the pattern with everything in it as it is now.
@@ -224,6 +230,8 @@ impl View<'_> {
                 let path = StepPath::new(&phase.id, &lane.id, &step.id);
                 let files = step.artifacts.iter();
                 artifacts.extend(files.map(|file| self.state.place_of(&path, &file.path)));
+                let changed = self.story.of(&path).map(|ended| ended.changed.as_slice());
+                artifacts.extend(changed.unwrap_or_default().iter().cloned());
             }
         }
         artifacts.sort_unstable();
@@ -248,7 +256,7 @@ impl View<'_> {
         Some((last.at, last.words.clone()))
     }
 
-    /// Records replans: each counts once it began.
+    /// Records the replans that took effect. The ledger counts every attempt, so that replans end.
     fn replans(&self, edit: &mut Editor) -> Timestamp {
         let mut last = Timestamp::default();
         let replan = |(phase, past): (&str, &PastReplan)| Replan {
@@ -256,13 +264,28 @@ impl View<'_> {
             reason: past.trigger.map_or_else(|| past.reason.clone(), |t| t.as_str().to_owned()),
             timestamp: Some(past.at).filter(|at| at.0 > 0),
         };
-        let history: Vec<Replan> = self.state.replans.history().into_iter().map(replan).collect();
+        let is_shown = |(_, past): &(&str, &PastReplan)| took_effect(past);
+        let history = self.state.replans.history().into_iter().filter(is_shown);
+        let history: Vec<Replan> = history.map(replan).collect();
         last = last.max(history.iter().filter_map(|r| r.timestamp).max().unwrap_or_default());
         edit.replanned(&history);
         for (phase, replans) in &self.state.replans.phases {
-            edit.replan_count(&standing::id(phase), u64::from(replans.count));
+            let without = replans.history.iter().filter(|past| !took_effect(past)).count();
+            let count = u64::from(replans.count).saturating_sub(without as u64);
+            edit.replan_count(&standing::id(phase), count);
         }
         last
+    }
+}
+
+/// Whether a plan came of a replan; one that was taken back later counts.
+fn took_effect(past: &PastReplan) -> bool {
+    match past.result {
+        ReplanResult::Replanned
+        | ReplanResult::Unchanged
+        | ReplanResult::Undone
+        | ReplanResult::Imported => true,
+        ReplanResult::UnderWay | ReplanResult::Failed | ReplanResult::Looped => false,
     }
 }
 

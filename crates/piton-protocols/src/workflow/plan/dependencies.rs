@@ -3,6 +3,7 @@
 
 use piton_formats::markdown::inline::{is_none, without_brackets};
 
+use super::heading::is_roman;
 use crate::workflow::phase_id::PhaseId;
 
 /// Longest range of phases; a longer one is a typing error.
@@ -56,7 +57,8 @@ fn phases(part: &str) -> Option<Vec<PhaseId>> {
     let rest = bare[token.len()..].trim_start_matches('.').trim();
     let digits = token.bytes().take_while(u8::is_ascii_digit).count();
     let letters = token[digits..].bytes().filter(u8::is_ascii_alphabetic).count();
-    let is_id = digits > 0 && letters <= 1 || digits == 0 && token.len() == 1 && prefix.is_some();
+    let is_word = token.len() == 1 && prefix.is_some() || is_roman(token);
+    let is_id = digits > 0 && letters <= 1 || digits == 0 && is_word;
     let id = PhaseId::read(token).filter(|_| is_id)?;
     if let Some(last) =
         ["-", "–", "to ", "through "].iter().find_map(|mark| rest.strip_prefix(mark))

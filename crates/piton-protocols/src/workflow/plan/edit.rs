@@ -6,6 +6,7 @@ use std::ops::Range;
 use piton_formats::markdown::{Document, Line};
 use piton_formats::splice::{Splice, splice};
 
+use super::fields;
 use super::heading::Heading;
 use super::model::{Marker, Task};
 use crate::workflow::phase_id::PhaseId;
@@ -71,7 +72,15 @@ struct Boxed<'a> {
 /// The headings of the phases and the boxes below them.
 struct Sections<'a> {
     places: HashMap<String, usize>,
-    all: Vec<(Heading, Vec<Boxed<'a>>)>,
+    all: Vec<Section<'a>>,
+}
+
+/// What of a phase may change.
+struct Section<'a> {
+    heading: Heading,
+    boxes: Vec<Boxed<'a>>,
+    /// Its first status line that has a marker.
+    stated: Option<(Marker, Range<usize>)>,
 }
 
 impl<'a> Sections<'a> {
@@ -86,23 +95,27 @@ impl<'a> Sections<'a> {
                     open = (!sections.places.contains_key(&key)).then_some(level);
                     if open.is_some() {
                         sections.places.insert(key, sections.all.len());
-                        sections.all.push((heading, Vec::new()));
+                        sections.all.push(Section { heading, boxes: Vec::new(), stated: None });
                     }
                 } else if open.is_some_and(|own| level <= own) {
                     open = None;
                 }
                 continue;
             }
+            let last = sections.all.last_mut().filter(|_| open.is_some());
+            if let Some(section) = last.filter(|section| section.stated.is_none()) {
+                section.stated = fields::status(line);
+            }
             let Some((found, range)) = line.checkbox().filter(|_| open.is_some()) else { continue };
             let (text, done) = (found.rest.trim(), found.is_ticked());
-            if let Some((_, boxes)) = sections.all.last_mut() {
-                boxes.push(Boxed { text, done, range });
+            if let Some(section) = sections.all.last_mut() {
+                section.boxes.push(Boxed { text, done, range });
             }
         }
         sections
     }
 
-    fn phase(&self, id: &PhaseId) -> Option<&(Heading, Vec<Boxed<'a>>)> {
+    fn phase(&self, id: &PhaseId) -> Option<&Section<'a>> {
         self.all.get(*self.places.get(&id.key())?)
     }
 
@@ -110,17 +123,22 @@ impl<'a> Sections<'a> {
     fn splices(&self, text: &str, edit: &Edit) -> Option<Vec<Splice>> {
         match edit {
             Edit::Mark { phase, marker } => {
-                let (heading, _) = self.phase(phase)?;
-                Some(mark(text, heading, marker.as_ref()).into_iter().collect())
+                let Section { heading, stated, .. } = self.phase(phase)?;
+                let stated = stated.as_ref().zip(marker.as_ref());
+                let stated = stated.and_then(|((was, range), now)| {
+                    let stays = was == now || (was, now) == (&Marker::Verified, &Marker::Completed);
+                    (!stays).then(|| Splice::new(range.clone(), now.as_str()))
+                });
+                Some(mark(text, heading, marker.as_ref()).into_iter().chain(stated).collect())
             }
             Edit::Tick { phase, task, done } => {
-                let (_, boxes) = self.phase(phase)?;
+                let Section { boxes, .. } = self.phase(phase)?;
                 let mut same = boxes.iter().filter(|found| found.text == task.text);
                 let found = same.nth(task.nth)?;
                 Some(tick(found, *done).into_iter().collect())
             }
             Edit::TickAll { phase } => {
-                let (_, boxes) = self.phase(phase)?;
+                let Section { boxes, .. } = self.phase(phase)?;
                 Some(boxes.iter().filter_map(|found| tick(found, true)).collect())
             }
         }

@@ -4,9 +4,12 @@
 //! belong to a task, not to the phase. A fence right below a label of tests is a command; commands that
 //! prose mentions are never taken.
 
-use piton_formats::markdown::inline::{bullet, code_spans, plain};
+use std::ops::Range;
 
-use super::model::TestCommand;
+use piton_formats::markdown::inline::{bullet, code_spans, plain};
+use piton_formats::markdown::{Document, Line, Place};
+
+use super::model::{Marker, TestCommand};
 
 /// Longest label, in bytes: what is longer is a sentence.
 const LABEL_BYTES_MAX: usize = 40;
@@ -66,6 +69,18 @@ pub(super) fn field(text: &str) -> Option<(Label, &str)> {
     Some((label, item[colon + 1..].trim_start_matches('*').trim()))
 }
 
+/// The marker that a status line of a phase has, and its bytes in the document.
+pub fn status(line: &Line<'_>) -> Option<(Marker, Range<usize>)> {
+    if line.place != Place::Text || line.indent() > 1 || line.checkbox().is_some() {
+        return None;
+    }
+    let (_, value) = field(line.text).filter(|(label, _)| *label == Label::Status)?;
+    let word = value.trim_matches(['[', ']', '*', ' ', '\r']);
+    let marker = Marker::known(word)?;
+    let start = line.start + (word.as_ptr().addr() - line.text.as_ptr().addr());
+    Some((marker, start..start + word.len()))
+}
+
 /// The files that a value or a list item names: its code spans, else its words that are paths.
 pub(super) fn files(text: &str, only_first: bool) -> Vec<String> {
     let spans = code_spans(text);
@@ -84,6 +99,40 @@ pub(super) fn files(text: &str, only_first: bool) -> Vec<String> {
     let pieces = spans.into_iter().map(|span| text[span].trim());
     let paths = pieces.take(limit).filter(|piece| !piece.contains(char::is_whitespace));
     paths.filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
+}
+
+/// The lines about the files of a phase, each run of them as its bytes.
+pub fn file_lines(text: &str) -> Vec<Range<usize>> {
+    let document = Document::new(text);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut is_list = false;
+    for (at, line) in document.lines.iter().enumerate() {
+        let label = field(line.text).filter(|_| line.indent() <= 1 && line.place == Place::Text);
+        let is_item = is_list && bullet(line.text).is_some() && line.checkbox().is_none();
+        match (line.heading(), label) {
+            (Some((_, title)), _) => {
+                is_list = Label::read(title.trim_end_matches(':')) == Some(Label::Files);
+                continue;
+            }
+            (None, Some((label, value))) => {
+                is_list = label == Label::Files && value.is_empty();
+                if label != Label::Files {
+                    continue;
+                }
+            }
+            (None, None) if is_item => {}
+            (None, None) => {
+                is_list &= line.text.trim().is_empty();
+                continue;
+            }
+        }
+        let end = document.lines.get(at + 1).map_or(text.len(), |next| next.start);
+        match found.last_mut().filter(|last| last.end == line.start) {
+            Some(last) => last.end = end,
+            None => found.push(line.start..end),
+        }
+    }
+    found
 }
 
 /// The command of a value that is nothing but code.

@@ -15,6 +15,7 @@ mod waves;
 mod tests;
 
 pub use edit::{Edit, edit, tick_all};
+pub use fields::{file_lines, status};
 pub use heading::{Heading, is_phase_heading};
 pub use model::{Complexity, Marker, Phase, PhaseStatus, Plan, Task, TestCommand};
 pub use read::{inspect, is_plan, read, tasks_of};

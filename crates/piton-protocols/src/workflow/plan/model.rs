@@ -164,13 +164,12 @@ const WORDS: [(&str, Marker); 12] = [
 ];
 
 impl Marker {
-    /// Reads a known word; what follows it, such as a date, is ignored.
+    /// Reads a known word; symbols around it are ignored, and so is a date or a remark after a dash.
     pub fn known(text: &str) -> Option<Self> {
-        let upper = text.trim().to_uppercase().replace(['_', '-'], " ");
-        let is = |word: &str| {
-            let rest = upper.strip_prefix(word);
-            rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-        };
+        let upper = text.to_uppercase().replace('_', " ");
+        let bare = upper.trim_matches(|c: char| !c.is_alphanumeric() && c != '(' && c != ')');
+        let words = bare.replacen("NOT-", "NOT ", 1).replacen("IN-", "IN ", 1);
+        let is = |word: &str| words.strip_prefix(word).is_some_and(is_remark);
         WORDS.iter().find(|(word, _)| is(word)).map(|(_, marker)| marker.clone())
     }
 
@@ -196,6 +195,31 @@ impl Marker {
             Self::Unknown(_) => PhaseStatus::Unknown,
         }
     }
+}
+
+/// Whether what follows the word of a marker says no more than when or why.
+fn is_remark(rest: &str) -> bool {
+    let trimmed = rest.trim_start();
+    let is_apart = rest.len() > trimmed.len();
+    let is_dash = trimmed.starts_with(['—', '–']) || is_apart && trimmed.starts_with('-');
+    if rest.is_empty() || is_dash || trimmed.starts_with([':', ',', ';', '(']) {
+        return true;
+    }
+    let plain = |word: &str| word.chars().all(|c| !c.is_alphanumeric()) || is_date(word);
+    is_apart && trimmed.split_whitespace().all(plain)
+}
+
+/// Whether a word is a date or a time: digits with `-`, `/`, `.` or `:` between them.
+pub(super) fn is_date(word: &str) -> bool {
+    let word = word.trim_matches([',', ';', '*']);
+    let mut groups = 0;
+    for part in word.trim_end_matches('Z').split(['-', '/', '.', ':', 'T', '+']) {
+        if part.is_empty() || part.bytes().any(|b| !b.is_ascii_digit()) {
+            return false;
+        }
+        groups += 1;
+    }
+    groups > 2 || groups == 2 && word.contains([':', '-'])
 }
 
 /// The status of a phase.

@@ -166,9 +166,10 @@ impl<'d, 'a> Reader<'d, 'a> {
             self.close(line.start);
             let key = heading.id.key();
             if let Some(first) = self.lines.get(&key) {
-                let message = format!("phase {} is also on line {first}", heading.id);
-                let hint = "rename one of the two; only the first one is read";
-                sink.warn(code::DUPLICATE_ID, &line.span(), message, hint);
+                let (id, own) = (&heading.id, line.number);
+                let message = format!("phase {id} is on line {first} and on line {own}");
+                let hint = "give one of the two another number, or make them one phase";
+                sink.error(code::DUPLICATE_ID, &line.span(), message, hint);
                 return;
             }
             self.lines.insert(key, line.number);
@@ -177,6 +178,11 @@ impl<'d, 'a> Reader<'d, 'a> {
                     format!("unknown marker {}, so the phase is not complete", quoted(word));
                 let hint = "write [COMPLETED], [IN PROGRESS], [NOT STARTED] or [SKIPPED]";
                 sink.warn(code::BAD_VALUE, &heading.marker_range, message, hint);
+            }
+            if let Some(stray) = &heading.stray {
+                let message = "text follows this marker, so it is read as a part of the title";
+                let hint = "move it to the end of the heading if the phase has that status";
+                sink.warn(code::BAD_VALUE, stray, message, hint);
             }
             self.open = Some(Open::new(heading, level, line));
             return;

@@ -166,7 +166,9 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
     let problem = match (replayed, illegal) {
         (Err(error), _) => {
             next = next_after(&error);
-            error.message
+            // It names the run, as this finding does.
+            let named = format!("run {run}, ");
+            error.message.strip_prefix(&named).map_or(error.message.clone(), str::to_owned)
         }
         (_, Some(illegal)) => illegal,
         _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),

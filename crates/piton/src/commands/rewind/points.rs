@@ -14,6 +14,8 @@ use piton_view::show::Point;
 
 use crate::error::{CommandError, Result};
 
+/// What the workspace of the project is called before an `@`.
+const PROJECT: &str = "project";
 /// Fewest characters of a commit's name that count as one.
 const COMMIT_CHARS_MIN: usize = 7;
 /// Checkpoints that are named where one is not known, the newest; more would drown the answer.
@@ -95,8 +97,9 @@ pub fn lane_and_stage(name: &str) -> Option<(&str, Stage)> {
     name.rsplit_once('@').and_then(|(lane, stage)| Some((lane, stage_of(stage)?)))
 }
 
-/// The points a name stands for: a stage, `PHASE/LANE@STAGE`, an attempt, a manual checkpoint, or
-/// the beginning of a commit's name.
+/// The points a name stands for: a stage, `PHASE/LANE@STAGE`, an attempt, a manual checkpoint (also
+/// that of one workspace, `PHASE/LANE@manual-1` or `project@manual-1`), or the beginning of a commit's
+/// name.
 pub fn named(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> Vec<Point> {
     let fits = |path: &LanePath| lane.is_none_or(|l| is_lane(path, l));
     if let Some((wanted, stage)) = lane_and_stage(name) {
@@ -104,6 +107,16 @@ pub fn named(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) ->
     }
     if let Some(stage) = stage_of(name) {
         return at_stage(all, state, stage, fits);
+    }
+    if let Some((place, rest)) = name.rsplit_once('@')
+        && !all.iter().any(|point| point.name == name)
+    {
+        let mut found = named(all, state, rest, None);
+        found.retain(|point| match &point.lane {
+            Some(lane) => is_lane(lane, place),
+            None => place == PROJECT,
+        });
+        return found;
     }
     let is_commit = name.len() >= COMMIT_CHARS_MIN && name.bytes().all(|b| b.is_ascii_hexdigit());
     let mut found: Vec<Point> = Vec::new();
@@ -194,6 +207,9 @@ pub fn one(
     near: Option<&Option<LanePath>>,
 ) -> Result<Point> {
     let mut found = named(all, state, name, lane);
+    if lane.is_some() && found.iter().any(|p| p.lane.is_some()) {
+        found.retain(|p| p.lane.is_some());
+    }
     if found.len() > 1
         && let Some(near) = near
         && found.iter().any(|p| p.lane == *near)
@@ -217,8 +233,8 @@ fn candidates(points: &[Point]) -> Vec<String> {
         let alone = points.iter().filter(|p| p.name == point.name).count() == 1;
         match &point.lane {
             _ if alone => point.name.clone(),
-            Some(lane) => format!("{} of {lane}", point.name),
-            None => format!("{} of the project", point.name),
+            Some(lane) => format!("{lane}@{}", point.name),
+            None => format!("{PROJECT}@{}", point.name),
         }
     };
     points.iter().map(called).collect()

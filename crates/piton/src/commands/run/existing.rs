@@ -2,12 +2,13 @@
 //! taken over in the middle, one that is over gives its place to a new one.
 
 use piton_core::event::FileHash;
-use piton_core::{Event, RunState};
+use piton_core::{Event, Plan, RunState, Timestamp};
 use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_ledger::{Lease, RunRow};
-use piton_protocols::protocol::{Existing, Midway, Unclear};
-use piton_world::views::rename;
+use piton_protocols::protocol::{Existing, Midway, Unclear, Upgrade};
+use piton_protocols::time::stamp;
+use piton_world::views::{create, rename};
 
 use super::offer;
 use crate::cli::RunArgs;
@@ -27,6 +28,8 @@ pub struct Known {
     pub previous: Option<String>,
     /// The files that get other names first.
     renames: Vec<(String, String)>,
+    /// The record that gets the name and form that the run writes.
+    upgrade: Option<Upgrade>,
 }
 
 /// Looks at the files of a plan; a run that is about to be set aside takes its own with it.
@@ -41,8 +44,9 @@ pub fn look(
         return Ok(Known::default());
     }
     let at = now();
-    let renames = plan.reader.aside(&plan.live, at);
-    match plan.existing(context, at) {
+    let existing = plan.existing(context, at);
+    let renames = renames(plan, &existing, at);
+    match existing {
         Existing::Nothing => Ok(Known::default()),
         _ if args.fresh => Ok(Known { renames, ..Known::default() }),
         Existing::Over { previous, said } => {
@@ -65,6 +69,22 @@ pub fn look(
             Ok(taken_over(plan, midway))
         }
     }
+}
+
+/// The names that the record of a plan and its other files get when a new run takes their place.
+fn renames(plan: &PlanFile, existing: &Existing, at: Timestamp) -> Vec<(String, String)> {
+    let other = match existing {
+        Existing::Midway(midway) => midway.offer.as_ref().map(|offer| &offer.record),
+        Existing::Unclear(unclear) => unclear.record.as_ref(),
+        Existing::Nothing | Existing::Over { .. } => None,
+    };
+    let mut renames = plan.reader.aside(&plan.live, at);
+    // A record may have another name than the one that a new run gives it.
+    if let Some(path) = other.filter(|path| plan.live.record.as_ref() != Some(path)) {
+        let named = Plan { record: Some(path.clone()), ..plan.live.clone() };
+        renames.extend(plan.reader.aside(&named, at).into_iter().filter(|(from, _)| from == path));
+    }
+    renames
 }
 
 /// What a person wants done about files whose meaning is unclear.
@@ -90,17 +110,18 @@ fn asked(context: &Context, unclear: &Unclear) -> Result<Answer> {
     match ui::ask("What now?", &choices, 'l', &mut || false) {
         Some('r') => Ok(Answer::Resume),
         Some('f') => Ok(Answer::Fresh),
-        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        Some(_) => Err(offer::cancelled()),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
 }
 
 /// A new run that begins where another tool came to.
-pub fn taken_over(plan: &PlanFile, Midway { events, spec, said, .. }: Midway) -> Known {
+pub fn taken_over(plan: &PlanFile, midway: Midway) -> Known {
+    let Midway { events, spec, said, upgrade, .. } = midway;
     said.into_iter().for_each(ui::say);
     let path = plan.recorded.spec.clone();
     let spec = path.zip(spec).map(|(path, sha256)| FileHash { path, sha256 });
-    Known { spec, events, ..Known::default() }
+    Known { spec, events, upgrade, ..Known::default() }
 }
 
 /// What a new run of a plan would begin with.
@@ -113,7 +134,7 @@ pub fn events(context: &Context, plan: &PlanFile) -> Vec<Event> {
 
 /// Whether files beside a plan tell of a run that can be taken over.
 pub fn is_record(context: &Context, plan: &PlanFile) -> bool {
-    matches!(plan.existing(context, now()), Existing::Midway(_))
+    matches!(plan.existing(context, now()), Existing::Midway(_) | Existing::Unclear(_))
 }
 
 /// Gives files that a new run takes the place of their other names.
@@ -124,7 +145,32 @@ pub fn set_aside(context: &Context, plan: &PlanFile, mut known: Known) -> Result
                 .hint(format!("rename it yourself, then run {} again", plan.path))
         })?;
     }
+    if let Some(upgrade) = known.upgrade.take() {
+        upgraded(context, &upgrade).map_err(|error| {
+            CommandError::failed(
+                "world",
+                format!("{} could not be upgraded: {error}", upgrade.from),
+            )
+            .hint("check that you own the file and that the disk has space")
+        })?;
+    }
     Ok(known)
+}
+
+/// Writes a record in its new form, and only then gives the old file another name.
+fn upgraded(context: &Context, upgrade: &Upgrade) -> std::io::Result<()> {
+    let root = &context.project.root;
+    let new = format!("{}.new", upgrade.to);
+    match std::fs::remove_file(root.join(&new)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => create(root, &new, &upgrade.text)?,
+    }
+    rename(root, &new, &upgrade.to)?;
+    let backup = match root.join(&upgrade.backup).exists() {
+        true => format!("{}.{}", upgrade.backup, stamp(now())),
+        false => upgrade.backup.clone(),
+    };
+    rename(root, &upgrade.from, &backup)
 }
 
 /// Records what a run begins with; with `release`, somebody else drives it then.

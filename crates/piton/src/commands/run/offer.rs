@@ -30,7 +30,7 @@ pub fn resumes(
     let Some(reason) = &offer.reason else { return Ok(true) };
     let reason = piton_view::text::sanitize(reason);
     if context.yes {
-        ui::say(format!("{reason}: resuming anyway (--yes)"));
+        ui::say(format!("{reason}; resuming anyway because of --yes"));
         return Ok(true);
     }
     if !context.can_ask() {
@@ -45,7 +45,8 @@ pub fn resumes(
     }
     loop {
         let choices = ["resume", "start fresh", "view", "delete", "cancel"];
-        return match ui::ask("Resume from checkpoint?", &choices, 'r', &mut || false) {
+        let question = "Resume from checkpoint?";
+        return match ui::ask_or_confirm(question, &choices, ('r', 's'), &mut || false) {
             Some('r') => Ok(true),
             Some('s') => Ok(false),
             Some('v') => {
@@ -53,14 +54,18 @@ pub fn resumes(
                 continue;
             }
             Some('d') => delete(context, store, offer, row),
-            Some(_) => {
-                Err(CommandError::new(Kind::Waiting, "not-confirmed", "nothing was changed"))
-            }
+            Some(_) => Err(cancelled()),
             None => {
                 Err(CommandError::new(Kind::Interrupted(2), "interrupted", "nothing was changed"))
             }
         };
     }
+}
+
+/// The end of a command that a person does not want after all.
+pub fn cancelled() -> CommandError {
+    ui::say("nothing was changed");
+    CommandError::silent(Kind::Waiting)
 }
 
 /// Says what the record tells.
