@@ -74,6 +74,7 @@ fn moment(board: &Board, reason: Reason, deltas: Vec<Value>) -> Moment<'_> {
         reason,
         usage: Some(Usage { used: 182_000, window: 200_000 }),
         at: at("2025-10-30T15:30:00Z"),
+        is_warned: false,
         owner: ("session-1".to_owned(), "s1".to_owned()),
     }
 }
