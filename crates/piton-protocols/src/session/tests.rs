@@ -208,7 +208,8 @@ fn the_context_names_what_is_needed_and_fits() {
     // Rather too many: a token has about four characters.
     let count = |text: &str| text.chars().count() as u64 / 3;
     let (board, checkpoint) = (&board, &checkpoint);
-    let text = brief(Parts { bank: &bank, board, checkpoint, applied: 2, count: &count });
+    let text =
+        brief(Parts { bank: &bank, board, checkpoint, applied: 2, artifacts: &[], count: &count });
     assert!(count(&text) <= TOKENS_MAX, "{}", count(&text));
     let order = [
         "context-strategy.md (recovery mode)",

@@ -206,6 +206,14 @@ impl<'c> Here<'c> {
         read::names(&self.context.project.root.join(self.bank.path(CHECKPOINTS)))
     }
 
+    /// The names of checkpoints that could not be resumed, as those of their backups would be.
+    pub fn archived_names(&self) -> Vec<String> {
+        let archive = self.context.project.root.join(self.bank.path(CHECKPOINTS)).join("archive");
+        let stamp =
+            |name: String| Some(format!("{}{}", cleanup::BACKUP, name.strip_prefix("failed-")?));
+        read::names(&archive).into_iter().filter_map(stamp).collect()
+    }
+
     /// Deletes and archives files of checkpoints that are not needed any more; says how many.
     pub fn clean_up(&self, keep: Option<&str>) -> usize {
         let root = &self.context.project.root;

@@ -130,7 +130,7 @@ fn failed(
     why: String,
 ) -> Result<Started> {
     let session = session_name(asked);
-    let names = here.checkpoint_names();
+    let names = here.archived_names();
     let mut recording = Recording::of_checkpoint(here, checkpoint, &session)?;
     let state = recording.state().session.as_ref();
     let is_known = state.is_some_and(|s| {
@@ -188,7 +188,9 @@ fn resumed(
     let (bank, redactor) = (&recording.here.bank, &recording.here.context.redactor);
     // As long as it is once secrets are replaced.
     let redacted = |text: &str| count(&redactor.redact(text));
-    let parts = Parts { bank, board: &board, checkpoint, applied, count: &redacted };
+    let made = recording.state().session.as_ref().map(|session| session.artifacts.as_slice());
+    let artifacts = made.unwrap_or_default();
+    let parts = Parts { bank, board: &board, checkpoint, applied, artifacts, count: &redacted };
     let context = redactor.redact(&brief(parts)).into_owned();
     let task = checkpoint.in_progress.iter().find(|id| is_open(&board, id)).cloned();
     if !is_continued || !changes.is_empty() {
