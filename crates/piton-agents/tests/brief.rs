@@ -148,7 +148,8 @@ fn input<'a>(
     course: &'a Course,
     redactor: &'a Redactor,
 ) -> Input<'a> {
-    Input { state, plan: Some(plan), course, step: None, more: Vec::new(), now: NOW, redactor }
+    let (step, more, is_told) = (None, Vec::new(), false);
+    Input { state, plan: Some(plan), course, step, more, is_told, now: NOW, redactor }
 }
 
 /// Lost: a fresh agent does not know what to do, what failed or what was decided.

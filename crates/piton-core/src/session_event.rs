@@ -179,6 +179,9 @@ pub struct SessionSynced {
 pub struct SessionEnded {
     /// The session.
     pub session: String,
+    /// The task that is still in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
 }
 
 /// See [`crate::Event::SessionPhase`].

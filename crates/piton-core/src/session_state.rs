@@ -6,6 +6,7 @@ use crate::event::{
     Cause, CheckpointRecorded, Event, Reason, Resumed, SessionArtifact, SessionChanged,
     SessionEnded, SessionNotResumed, SessionOpened, SessionPhase, SessionSaved, SessionSynced,
 };
+use crate::hash::Sha;
 use crate::lane::SnapshotRef;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -46,12 +47,17 @@ pub struct SessionState {
     pub applied: Option<String>,
     /// The time of the checkpoint that could not be resumed from.
     pub not_resumed: Option<String>,
+    /// The hash of its bytes: one that cannot be read has no time.
+    pub not_resumed_hash: Option<Sha>,
     /// The last checkpoint that this session made because of its tokens.
     pub trigger: Option<Reason>,
     /// Tokens of the conversation when it began.
     pub used_at_start: Option<u64>,
     /// Whether it ended.
     pub ended: bool,
+    /// The task that was in progress when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
     /// Whether files were taken back since its last event.
     pub rewound: bool,
     /// The active checkpoint and the task before files were taken back.
@@ -75,6 +81,12 @@ pub struct Point {
     /// Tokens of the conversation, and how many fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<(u64, u64)>,
+    /// Tokens that it took to make it.
+    #[serde(default)]
+    pub creation: u64,
+    /// The time in the names of its files.
+    #[serde(default)]
+    pub stamp: String,
 }
 
 /// Tokens that a recovery cost, part by part.
@@ -109,6 +121,7 @@ impl SessionState {
         let is_stopped = self.trigger == Some(Reason::TokenCritical);
         match (self.ended, &self.active) {
             (_, Some(_)) if self.ended || is_stopped => Status::Interrupted,
+            (true, _) if self.left.is_some() => Status::Interrupted,
             (true, _) => Status::Complete,
             _ => Status::Running,
         }
@@ -120,20 +133,22 @@ impl SessionState {
         self.points.iter().rev().find(|point| point.name == *name)
     }
 
-    /// Files were taken back to a checkpoint, or brought back: the next session goes on from the
-    /// checkpoint that the files are of.
-    pub(crate) fn rewound(&mut self, to: &str, is_back: bool) {
-        self.rewound = is_back;
-        if !is_back {
-            if let Some((active, task)) = self.before_rewind.take() {
-                (self.active, self.task) = (active, task);
-            }
-            return;
-        }
+    /// Files were taken back to a checkpoint: the next session goes on from the one that they are of.
+    pub(crate) fn rolled_back(&mut self, to: &str) {
+        self.rewound = true;
         self.before_rewind = Some((self.active.clone(), self.task.clone()));
         if let Some(point) = self.points.iter().rev().find(|point| point.name == to) {
             self.active = Some(point.name.clone());
             self.task.clone_from(&point.task);
+        }
+    }
+
+    /// A rollback was undone, or that was undone in turn: what stood before is back.
+    pub(crate) fn turned(&mut self, is_back: bool) {
+        self.rewound = is_back;
+        if let Some((active, task)) = self.before_rewind.take() {
+            self.before_rewind = Some((self.active.take(), self.task.take()));
+            (self.active, self.task) = (active, task);
         }
     }
 }
@@ -151,15 +166,17 @@ pub(crate) fn change(state: &mut Option<Box<SessionState>>, at: Timestamp, event
         Event::SessionSynced(e) => synced(state, e),
         Event::SessionPhase(e) => phase(state, e),
         Event::SessionArtifact(e) => artifact(state, e),
-        Event::SessionEnded(SessionEnded { session }) if *session == state.session => {
+        Event::SessionEnded(SessionEnded { session, task }) if *session == state.session => {
             state.ended = true;
+            state.left.clone_from(task);
         }
         _ => {}
     }
 }
 
 fn opened(state: &mut SessionState, at: Timestamp, event: &SessionOpened) {
-    let creation = state.cost.creation;
+    let creation = state.active().map_or(state.cost.creation, |point| point.creation);
+    state.left = None;
     state.session.clone_from(&event.session);
     state.opened_at = at;
     state.sessions += 1;
@@ -198,19 +215,24 @@ fn saved(state: &mut SessionState, at: Timestamp, event: &SessionSaved) {
     if state.points.len() == POINTS_KEPT_MAX {
         state.points.remove(0);
     }
-    let SessionSaved { name, reason, task, tokens, .. } = event.clone();
+    let SessionSaved { name, reason, stamp, task, tokens, .. } = event.clone();
     if matches!(reason, Reason::TokenWarning | Reason::TokenCritical) {
         state.trigger = Some(reason);
     }
     state.rewound = false;
     state.active = Some(name.clone());
-    state.cost = Cost { creation: event.cost_tokens, ..Cost::default() };
-    state.points.push(Point { name, at, reason, task, tokens });
+    let creation = event.cost_tokens;
+    // A recovery that is under way goes on, however often its work is saved.
+    if state.resumed.is_none() {
+        state.cost = Cost { creation, ..Cost::default() };
+    }
+    state.points.push(Point { name, at, reason, task, tokens, creation, stamp });
 }
 
 fn not_resumed(state: &mut SessionState, event: &SessionNotResumed) {
     state.session.clone_from(&event.session);
     state.not_resumed = Some(event.timestamp.clone());
+    state.not_resumed_hash = Some(Sha::of(event.document.as_bytes()));
     state.resumed = None;
 }
 

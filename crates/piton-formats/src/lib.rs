@@ -16,6 +16,7 @@ pub mod settings;
 pub mod sink;
 pub mod splice;
 pub mod template;
+pub mod toml_table;
 pub mod units;
 pub mod yaml;
 

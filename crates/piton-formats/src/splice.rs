@@ -18,22 +18,38 @@ impl Splice {
     }
 }
 
-/// The text with all pieces replaced, in any order. Of pieces that overlap the first one counts, and
-/// a range that is not within the text, or cuts a character, is ignored.
-pub fn splice(text: &str, mut splices: Vec<Splice>) -> String {
-    splices.sort_by_key(|splice| splice.range.start);
+/// Two pieces overlap, or one is not within the text or cuts a character: nothing is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap;
+
+/// The text with all pieces replaced, in any order. What is inserted where a piece begins comes before
+/// what replaces that piece. Nothing is left out: pieces that overlap are refused.
+pub fn exact(text: &str, splices: Vec<Splice>) -> Result<String, Overlap> {
+    let count = splices.len();
+    let (new, made) = replaced(text, splices);
+    if made == count { Ok(new) } else { Err(Overlap) }
+}
+
+/// The same for pieces of which any may be left out: of those that overlap the first one counts, and a
+/// range that is not within the text, or cuts a character, is ignored.
+pub fn splice(text: &str, splices: Vec<Splice>) -> String {
+    replaced(text, splices).0
+}
+
+fn replaced(text: &str, mut splices: Vec<Splice>) -> (String, usize) {
+    splices.sort_by_key(|splice| (splice.range.start, !splice.range.is_empty()));
     let mut out = String::with_capacity(text.len());
-    let mut end = 0;
+    let (mut end, mut made) = (0, 0);
     for Splice { range, with } in splices {
         if range.start < end || text.get(range.clone()).is_none() {
             continue;
         }
         out.push_str(&text[end..range.start]);
         out.push_str(&with);
-        end = range.end;
+        (end, made) = (range.end, made + 1);
     }
     out.push_str(&text[end..]);
-    out
+    (out, made)
 }
 
 #[cfg(test)]
@@ -51,5 +67,13 @@ mod tests {
         ];
         assert_eq!(splice("abcde", splices), "<aBCdE");
         assert_eq!(splice("ä", vec![Splice::new(0..1, "no")]), "ä");
+    }
+
+    #[test]
+    fn nothing_is_left_out_in_silence() {
+        let inner = vec![Splice::new(1..4, ""), Splice::new(2..2, "new")];
+        assert_eq!(exact("abcde", inner), Err(Overlap));
+        let edges = vec![Splice::new(1..4, ""), Splice::new(1..1, "<"), Splice::new(4..4, ">")];
+        assert_eq!(exact("abcde", edges).as_deref(), Ok("a<>e"));
     }
 }

@@ -26,6 +26,19 @@ use crate::format::{Claim, Format};
 use crate::import::ForeignRun;
 use crate::shown::Shown;
 
+/// What a brief says of a run whose steps do not say what is to be done, line by line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The task, and where its work is.
+    pub task: Vec<String>,
+    /// What must hold when it is done.
+    pub acceptance: Vec<String>,
+    /// What comes after.
+    pub next: Vec<String>,
+    /// Files that were made.
+    pub changed: Vec<String>,
+}
+
 /// A published protocol: what it claims, reads, writes, checks and says.
 pub trait Protocol: Sync + Debug {
     /// Its name, which `run.created` records; it never changes.
@@ -168,6 +181,11 @@ pub trait Protocol: Sync + Debug {
     /// environment variables, and text around its prompt.
     fn dispatch(&self, _starting: &Starting<'_>) -> Given {
         Given::default()
+    }
+
+    /// What is to be done in a run, for a brief; `None` where its steps say it.
+    fn told(&self, _run: &Run<'_>, _read: &Reader<'_>) -> Option<Told> {
+        None
     }
 
     /// What the branch and the worktree of a lane are called. A task of a lane has both as well.

@@ -169,15 +169,15 @@ impl Saved {
             let line = format!("recorded checkpoint {name} ({reason})");
             return if self.talk.is_empty() { line } else { format!("{line}\n\n{}", self.talk) };
         };
-        match why {
+        let line = match why {
             Unsaved::NotDue => "no checkpoint is due",
             Unsaved::Done => "this session has that checkpoint already",
             Unsaved::Off => "the protocol file switches this trigger off",
             Unsaved::NoWork => "no work is in progress",
             Unsaved::Disabled => "the session protocol is switched off here",
             Unsaved::NoBank => "there is no memory bank here",
-        }
-        .to_owned()
+        };
+        if self.talk.is_empty() { line.to_owned() } else { format!("{line}\n\n{}", self.talk) }
     }
 }
 
@@ -204,6 +204,9 @@ impl Ended {
                 format!("recorded checkpoint {name}; {} is in progress", sanitize(task))
             }
             (_, Some(name), None) => format!("recorded checkpoint {name}"),
+            (_, None, Some(task)) => {
+                format!("the session ended without a checkpoint; {} is in progress", sanitize(task))
+            }
             _ => "the session ended with nothing in progress".to_owned(),
         }
     }

@@ -34,6 +34,11 @@ pub fn main_with(table: &'static Table) -> ExitCode {
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let lines = error.to_string();
+            let why = lines.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            return commands::hook::misread(why).unwrap_or_else(|| usage_error(&error));
+        }
         Err(error) => return usage_error(&error),
     };
     let json = cli.json;

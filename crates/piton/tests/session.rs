@@ -8,6 +8,8 @@ mod at_once;
 mod clock;
 #[path = "session/cost.rs"]
 mod cost;
+#[path = "session/flushing.rs"]
+mod flushing;
 #[path = "session/forms.rs"]
 mod forms;
 #[path = "session/hooks.rs"]

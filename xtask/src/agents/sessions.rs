@@ -165,7 +165,7 @@ pub(super) fn goes_on(stage: &mut Stage<'_>) -> Result<String, Broken> {
 pub(super) fn stops(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.bank()?;
     stage.settle_in(Way::Plugin)?;
-    stage.session("task start T001 --session before")?;
+    stage.session("task start T001")?;
     let steps = [("1", 10), ("2", 70), ("3", 76), ("4", 78), ("5", 91), ("6", 92)];
     let answers = steps.map(|(name, percent)| stage.touches(name, percent));
     stage.api.follow(Script::new(answers.into_iter().chain([Answer::text("I stop.")])));
@@ -234,7 +234,7 @@ fn told_at_the_end(stage: &Stage<'_>) -> Result<&'static str, Broken> {
 pub(super) fn ends(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.bank()?;
     stage.settle_in(Way::Plugin)?;
-    stage.session("task start T002 --session before")?;
+    stage.session("task start T002")?;
     stage.api.follow(Script::new([stage.touches("first", 10), Answer::text("More tomorrow.")]));
     let attempt = stage.start(Ending::Itself)?;
     succeeded(&attempt)?;
@@ -263,7 +263,7 @@ pub(super) fn ends(stage: &mut Stage<'_>) -> Result<String, Broken> {
 pub(super) fn compacts(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.bank()?;
     stage.settle_in(Way::Plugin)?;
-    stage.session("task start T002 --session before")?;
+    stage.session("task start T002")?;
     // Below the threshold of a warning, so that the checkpoint can only be that of the compaction.
     let percent = match stage.subject.id {
         "claude" => {
@@ -442,7 +442,7 @@ pub(super) fn mcp(stage: &mut Stage<'_>) -> Result<String, Broken> {
     let is_plugin = stage.subject.id == "claude";
     stage.env("IS_SANDBOX", is_plugin.then_some("1"));
     let server = if is_plugin { "plugin_piton_piton" } else { "piton" };
-    stage.session("task start T002 --session before")?;
+    stage.session("task start T002")?;
     let input = json!({"message": "before the long way"});
     let call = (stage.subject.mcp)(server, "checkpoint", input);
     stage.api.follow(Script::new([call, Answer::text("It is saved.")]));

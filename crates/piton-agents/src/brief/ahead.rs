@@ -18,7 +18,9 @@ pub(super) fn collect(input: &Input<'_>) -> Vec<Fact> {
         facts.extend(current(input, path));
         facts.extend(acceptance(input, path));
     }
-    facts.extend(next(input, task.as_ref()));
+    if !input.is_told {
+        facts.extend(next(input, task.as_ref()));
+    }
     facts.extend(more(input, task.as_ref()));
     facts
 }
@@ -153,7 +155,9 @@ fn more(input: &Input<'_>, task: Option<&StepPath>) -> Vec<Fact> {
     if let Some(spec) = &state.spec {
         say(format!("{}: the spec", spec.path));
     }
-    say(format!("{}: the plan", state.plan_path));
+    let what =
+        if input.is_told { "the checkpoint that a new session resumes from" } else { "the plan" };
+    say(format!("{}: {what}", state.plan_path));
     say(format!("`piton status {run}`: where the run stands"));
     facts
 }

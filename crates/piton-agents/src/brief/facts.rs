@@ -23,7 +23,9 @@ pub(super) fn collect(input: &Input<'_>) -> Vec<Fact> {
     let mut facts = objective(input);
     facts.extend(in_flight(input));
     facts.extend(failing(input));
-    facts.extend(done(input));
+    if !input.is_told {
+        facts.extend(done(input));
+    }
     facts.extend(changed(input));
     facts.extend(decisions(input));
     facts

@@ -147,6 +147,8 @@ pub struct Input<'a> {
     /// Facts that only the caller knows, such as changed files or operations of an agent that were cut
     /// short. They come before the others of their sections.
     pub more: Vec<Fact>,
+    /// Whether they say what is to be done, because the steps of the plan do not.
+    pub is_told: bool,
     /// The time that ages are counted to.
     pub now: Timestamp,
     /// Keeps secrets out.
@@ -156,7 +158,7 @@ pub struct Input<'a> {
 impl Input<'_> {
     /// The step that the brief is about.
     fn task(&self) -> Option<StepPath> {
-        self.step.cloned().or_else(|| current(self.state))
+        if self.is_told { None } else { self.step.cloned().or_else(|| current(self.state)) }
     }
 }
 

@@ -77,18 +77,19 @@ pub enum Moment {
 #[serde(default)]
 pub struct Call {
     /// The session.
-    #[serde(rename = "session_id")]
+    #[serde(rename = "session_id", deserialize_with = "or_default")]
     pub session: String,
     /// The record of the session.
     pub transcript_path: Option<String>,
     /// The folder that the agent works in.
     pub cwd: Option<String>,
     /// The program's name of the moment.
-    #[serde(rename = "hook_event_name")]
+    #[serde(rename = "hook_event_name", deserialize_with = "or_default")]
     pub event: String,
     /// Why a session starts.
     pub source: Option<String>,
     /// Whether the turn goes on only because of a hook.
+    #[serde(deserialize_with = "or_default")]
     pub stop_hook_active: bool,
     /// Tokens of the conversation, if the program says it at a start.
     pub context_tokens: Option<u64>,
@@ -99,6 +100,7 @@ pub struct Call {
     /// The id of a subagent that the call belongs to.
     pub agent_id: Option<String>,
     context_window: Option<Window>,
+    #[serde(deserialize_with = "or_default")]
     tool_calls: Vec<Operation>,
 }
 
@@ -106,8 +108,17 @@ pub struct Call {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Operation {
-    #[serde(rename = "tool_use_id")]
+    #[serde(rename = "tool_use_id", deserialize_with = "or_default")]
     id: String,
+}
+
+/// What a program says, or nothing where it says `null`.
+fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
 /// Why a call cannot be read.

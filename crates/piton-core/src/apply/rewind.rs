@@ -23,9 +23,7 @@ pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
     if !event.reverted.is_empty() {
         return;
     }
-    if let Some(session) = state.session.as_mut().filter(|_| intent.kind != RewindKind::Restore) {
-        session.rewound(&intent.to, intent.kind == RewindKind::Rollback);
-    }
+    session_rewound(state, &intent);
     match intent.kind {
         RewindKind::Undo => undone(state, at, &intent),
         RewindKind::Restore => {
@@ -34,6 +32,29 @@ pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
         }
         RewindKind::Rollback => rolled_back(state, at, &intent),
     }
+}
+
+/// A session goes back and forth with its files: by a rollback, and by an undo that goes back to one.
+fn session_rewound(state: &mut RunState, intent: &RewindIntended) {
+    let act = |id: Option<u64>| state.undo.iter().find(|act| Some(act.id) == id);
+    let undone = act(intent.undoes);
+    let mut first = undone;
+    while let Some(undo) = first.filter(|known| known.act == Act::Undo) {
+        first = act(undo.undoes);
+    }
+    let is_of_rollback = first.is_some_and(|first| first.act == Act::Rollback);
+    let is_back = undone.is_some_and(returns);
+    let Some(session) = &mut state.session else { return };
+    match intent.kind {
+        RewindKind::Rollback => session.rolled_back(&intent.to),
+        RewindKind::Undo if is_of_rollback => session.turned(is_back),
+        RewindKind::Undo | RewindKind::Restore => {}
+    }
+}
+
+/// Whether to undo an act brings back what was done first.
+fn returns(undone: &Undoable) -> bool {
+    undone.act == Act::Undo && !undone.returns
 }
 
 pub(super) type Works = Vec<(LanePath, Option<Box<LaneWork>>)>;
@@ -141,7 +162,7 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     state.undo[index].undone = true;
     let old = state.undo[index].clone();
     let (mut steps, mut works) = (Vec::new(), Vec::new());
-    let returns = old.act == Act::Undo && !old.returns;
+    let returns = returns(&old);
     let plan = old.plan.as_ref().map(|plan| {
         let (now, gone) = super::replans::undone(state, plan, returns);
         steps.extend(gone.steps);

@@ -5,6 +5,7 @@
 //! is; an edit replaces the bytes of one node, or the lines of one element. What cannot be edited that
 //! way, such as a task in a list on one line, is refused with its line.
 
+mod cut;
 mod layout;
 mod part;
 mod tree;
@@ -19,16 +20,13 @@ use serde_json::Value;
 use crate::diagnostic::{Diagnostic, code};
 use crate::json::Tree;
 use crate::sink::Sink;
-use crate::splice::{Splice, splice};
+use crate::splice::{Overlap, Splice, exact};
 use layout::Layout;
-use part::{bom, first_document, is_marker, key_end};
+use part::{bom, first_document, is_marker};
 use tree::{Flaw, Kind, Node, Quoting};
 
 /// Why an edit was refused, or a text cannot be read.
 pub type Problem = Box<Diagnostic>;
-
-/// The changes that take lines away, the column that they begin at, and the lines.
-type Cut = (Vec<Splice>, (usize, Vec<String>));
 
 /// A document whose root is a mapping.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +48,7 @@ impl Document {
         };
         let root = match tree::read(text, part.clone()) {
             Ok(Some(root)) => root,
-            Ok(None) => Node { span: part.end..part.end, kind: Kind::Map(Vec::new()) },
+            Ok(None) => Node::empty(part.end),
             Err(Flaw::Syntax { at, words }) => {
                 return Err(problem(at, format!("not valid YAML: {words}")));
             }
@@ -62,7 +60,7 @@ impl Document {
         match root.kind {
             Kind::Map(_) => {}
             _ if is_nothing => {
-                let root = Node { span: part.end..part.end, kind: Kind::Map(Vec::new()) };
+                let root = Node::empty(part.end);
                 return Ok(Self { file: file.to_owned(), text: text.to_owned(), part, root });
             }
             _ => return Err(problem(root.span.start, "the YAML is not a mapping".to_owned())),
@@ -160,9 +158,8 @@ impl Document {
                 }
             }
             Kind::List(items) => {
-                let at = items.last().map_or(list.span.end, |item| self.extent(item).end);
-                let lines = layout.item(&value, self.dash_column(list, items));
-                vec![self.inserted(at, &lines)]
+                let (at, column) = self.end_of_list(items)?;
+                vec![self.inserted(at, &layout.item(&value, column))]
             }
             _ => return Err(self.refused(list.span.start, "this is not a list")),
         };
@@ -177,49 +174,63 @@ impl Document {
     }
 
     /// Moves an element of a list, as it is written, to the end of another list.
+    ///
+    /// It is taken out first, and the text is read again: where it goes is never within what was taken.
     pub fn move_element(&mut self, from: &[&str], to: &[&str]) -> Result<(), Problem> {
-        let (mut changes, lines) = self.cut(from)?;
-        let (old_column, old) = lines;
         let layout = self.layout();
-        let target = self.node(to).filter(|node| !is_nothing(node));
-        match target {
+        let (changes, (column, lines)) = self.cut(from)?;
+        let mut left = self.clone();
+        left.changed(changes)?;
+        let changes = left.pasted(to, layout, column, &lines)?;
+        left.changed(changes)?;
+        *self = left;
+        Ok(())
+    }
+
+    /// The changes that add lines to the end of the list at a path, with their dash at its column.
+    fn pasted(
+        &self,
+        to: &[&str],
+        layout: Layout,
+        old: usize,
+        lines: &[String],
+    ) -> Result<Vec<Splice>, Problem> {
+        let below = |key: usize| layout::shifted(lines, old, key + layout.dash());
+        match self.node(to).filter(|node| !is_nothing(node)) {
             Some(list) if matches!(&list.kind, Kind::List(items) if !items.is_empty()) => {
                 if list.is_flow(&self.text) {
                     return Err(self.refused(list.span.start, "the list is on one line"));
                 }
-                let Kind::List(items) = &list.kind else { return Ok(()) };
-                let at = items.last().map_or(list.span.end, |item| self.extent(item).end);
-                let column = self.dash_column(list, items);
-                let lines = layout::shifted(&old, old_column, column);
-                changes.push(self.inserted(at, &lines));
+                let Kind::List(items) = &list.kind else { return Ok(Vec::new()) };
+                let (at, column) = self.end_of_list(items)?;
+                Ok(vec![self.inserted(at, &layout::shifted(lines, old, column))])
             }
             Some(list) if matches!(list.kind, Kind::List(_)) => {
-                let column = self.key_column(list.span.start);
-                let lines = layout::shifted(&old, old_column, column + layout.dash());
-                changes.extend(self.in_lines(&list.span, &lines));
+                Ok(self.in_lines(&list.span, &below(self.key_column(list.span.start))))
             }
-            Some(other) => return Err(self.refused(other.span.start, "this is not a list")),
-            None => {
-                let Some((name, parents)) = to.split_last() else { return Ok(()) };
-                let line = self.line(parents);
-                let Some(parent) = self.node(parents).filter(|p| matches!(p.kind, Kind::Map(_)))
-                else {
-                    return Err(self.refused_at(line, "there is no such place"));
-                };
-                if let Some(empty) = parent.child(name) {
-                    let column = self.key_column(empty.span.start);
-                    let lines = layout::shifted(&old, old_column, column + layout.dash());
-                    changes.push(self.inserted(self.line_end(empty.span.start), &lines));
-                } else {
-                    let column = self.column(parent.span.start);
-                    let lines = layout::shifted(&old, old_column, column + layout.dash());
-                    let mut all = vec![format!("{}{name}:", " ".repeat(column))];
-                    all.extend(lines);
-                    changes.push(self.inserted(self.end_of_map(parent), &all));
-                }
-            }
+            Some(other) => Err(self.refused(other.span.start, "this is not a list")),
+            None => self.pasted_below(to, &below),
         }
-        self.changed(changes)
+    }
+
+    /// The same below a key that is missing or has nothing.
+    fn pasted_below(
+        &self,
+        to: &[&str],
+        below: &dyn Fn(usize) -> Vec<String>,
+    ) -> Result<Vec<Splice>, Problem> {
+        let nowhere = || self.refused_at(self.line(to), "there is no such place");
+        let (name, parents) = to.split_last().ok_or_else(nowhere)?;
+        let parent = self.node(parents).filter(|p| matches!(p.kind, Kind::Map(_)));
+        let parent = parent.ok_or_else(nowhere)?;
+        if let Some(empty) = parent.child(name) {
+            let lines = below(self.key_column(empty.span.start));
+            return Ok(vec![self.inserted(self.line_end(empty.span.start), &lines)]);
+        }
+        let column = self.column(parent.span.start);
+        let mut lines = vec![format!("{}{name}:", " ".repeat(column))];
+        lines.extend(below(column));
+        Ok(vec![self.inserted(self.end_of_map(parent), &lines)])
     }
 
     fn node(&self, path: &[&str]) -> Option<&Node> {
@@ -232,7 +243,9 @@ impl Document {
 
     /// Makes changes and reads the text again: an edit that does not leave YAML is refused.
     fn changed(&mut self, changes: Vec<Splice>) -> Result<(), Problem> {
-        let text = splice(&self.text, changes);
+        let at = changes.first().map_or(self.part.start, |change| change.range.start);
+        let text = exact(&self.text, changes)
+            .map_err(|Overlap| self.refused(at, "these lines cannot be told apart"))?;
         let new = Self::new(&self.file, &text)?;
         *self = new;
         Ok(())
@@ -293,89 +306,6 @@ impl Document {
         }
     }
 
-    /// The changes that take an element or entry away, and its lines with the column of its dash.
-    fn cut(&self, path: &[&str]) -> Result<Cut, Problem> {
-        let missing = || self.refused_at(self.line(path), "there is nothing to remove");
-        let (name, parents) = path.split_last().ok_or_else(missing)?;
-        let parent = self.node(parents).ok_or_else(missing)?;
-        if parent.is_flow(&self.text) {
-            return Err(self.refused(parent.span.start, "the list is on one line"));
-        }
-        let (extent, count) = match &parent.kind {
-            Kind::List(items) => {
-                let at = name.parse::<usize>().map_err(|_| missing())?;
-                (self.extent(items.get(at).ok_or_else(missing)?), items.len())
-            }
-            Kind::Map(entries) => {
-                let entry = entries.iter().find(|(key, _)| key.text() == Some(name));
-                let (key, value) = entry.ok_or_else(missing)?;
-                let first = self.line_start(key.span.start);
-                (self.with_comments(first, value.span.end, self.column(key.span.start)), 2)
-            }
-            _ => return Err(missing()),
-        };
-        let newline = self.layout().newline();
-        let lines = self.text[extent.clone()].trim_end_matches(['\r', '\n']);
-        let lines: Vec<String> = lines.split(newline).map(str::to_owned).collect();
-        let column = match &parent.kind {
-            Kind::List(items) => self.dash_column(parent, items),
-            _ => self.column(parent.span.start),
-        };
-        let mut changes = Vec::new();
-        if count == 1 {
-            // Nothing would be a value of its own; the list stays one.
-            let key = self.text[..self.line_start(extent.start)].trim_end();
-            let at = key_end(key);
-            changes.push(Splice::new(at..at, " []"));
-        }
-        changes.push(Splice::new(self.with_gap(&extent), ""));
-        Ok((changes, (column, lines)))
-    }
-
-    /// The lines of an element of a list, with their ends and the comments that are part of it.
-    fn extent(&self, item: &Node) -> Range<usize> {
-        let start = self.line_start(item.span.start);
-        let dash = self.text[start..].len() - self.text[start..].trim_start().len();
-        self.with_comments(start, item.span.end.max(start), dash)
-    }
-
-    /// Lines from a start to where an end is, and the comments below that are indented further.
-    fn with_comments(&self, start: usize, end: usize, column: usize) -> Range<usize> {
-        let mut end = self.after_line(end);
-        loop {
-            let line = &self.text[end..self.after_line(end).min(self.part.end).max(end)];
-            let is_inner =
-                line.trim_start().starts_with('#') && line.len() - line.trim_start().len() > column;
-            if !is_inner {
-                return start..end.min(self.part.end.max(start));
-            }
-            end += line.len();
-        }
-    }
-
-    /// The extent with the blank lines between it and the next element.
-    fn with_gap(&self, extent: &Range<usize>) -> Range<usize> {
-        let mut end = extent.end;
-        while end < self.part.end {
-            let next = self.after_line(end);
-            if !self.text[end..next].trim().is_empty() {
-                break;
-            }
-            end = next;
-        }
-        let rest = &self.text[end..self.part.end];
-        let column = |line: &str| line.len() - line.trim_start().len();
-        let own = column(&self.text[extent.clone()]);
-        let is_next = rest.trim_start().starts_with("- ") && column(rest) == own;
-        if is_next {
-            return extent.start..end;
-        }
-        // The last element takes the blank lines before it along, if others follow.
-        let before = self.text[..extent.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
-        let gap = self.after_line(before).min(extent.start);
-        if end > extent.end { gap..extent.end } else { extent.clone() }
-    }
-
     /// An insertion of lines at the start of a line, or behind the last one.
     fn inserted(&self, at: usize, lines: &[String]) -> Splice {
         let newline = self.layout().newline();
@@ -425,13 +355,6 @@ impl Document {
     /// The column of a byte.
     fn column(&self, at: usize) -> usize {
         at - self.line_start(at)
-    }
-
-    /// The column of the dashes of a list. The parser's start of one that is not indented is another.
-    fn dash_column(&self, list: &Node, items: &[Node]) -> usize {
-        let at = items.first().map_or(list.span.start, |item| item.span.start);
-        let line = &self.text[self.line_start(at)..];
-        line.len() - line.trim_start_matches(' ').len()
     }
 
     /// The column of the key whose value is at a byte: behind the dash, if there is one.

@@ -280,3 +280,47 @@ fn lists_that_are_not_indented_take_elements() {
         indented.text()
     );
 }
+
+/// Lost: the last element of a file goes with the lines that a new key is added to.
+#[test]
+fn an_element_moves_to_a_key_that_is_missing() {
+    for (text, from, wanted) in [
+        (
+            "backlog: []\ninProgress:\n  - id: T1\n    title: a\n",
+            "inProgress",
+            "backlog: []\ninProgress: []\ndone:\n  - id: T1\n    title: a\n",
+        ),
+        ("backlog:\n- T1 # mine\n", "backlog", "backlog: []\ndone:\n  - T1 # mine\n"),
+        (
+            "---\r\nbacklog:\r\n  - T1\r\n---\r\n# Text\r\n",
+            "backlog",
+            "---\r\nbacklog: []\r\ndone:\r\n  - T1\r\n---\r\n# Text\r\n",
+        ),
+        ("backlog:\n  - T1", "backlog", "backlog: []\ndone:\n  - T1\n"),
+    ] {
+        let mut document = Document::new("b", text).expect("YAML");
+        document.move_element(&[from, "0"], &["done"]).expect("it is moved");
+        assert_eq!(document.text(), wanted);
+    }
+}
+
+/// Lost: the dash stays where it was, and the board is another one.
+#[test]
+fn an_element_that_begins_below_its_dash_moves_with_it() {
+    for item in ["-\n    id: T1\n", "- # remark\n    id: T1\n", "-\n\n    # remark\n    id: T1\n"] {
+        let text = format!("backlog:\n  {item}  -\n    id: T2\ndone: []\n");
+        let mut document = Document::new("b", &text).expect("YAML");
+        document.move_element(&["backlog", "0"], &["done"]).expect("it is moved");
+        let wanted = format!("backlog:\n  -\n    id: T2\ndone:\n  {item}");
+        assert_eq!(document.text(), wanted);
+        document.push(&["backlog"], json!({"id": "T3"})).expect("it is added");
+        assert_eq!(document.get(&["backlog"]), Some(json!([{"id": "T2"}, {"id": "T3"}])));
+    }
+    for item in ["- &a\n    id: T1\n", "- id: &a T1\n", "- !task\n    id: T1\n"] {
+        let text = format!("backlog:\n  {item}done: []\n");
+        let mut document = Document::new("b", &text).expect("YAML");
+        let refused = document.move_element(&["backlog", "0"], &["done"]).expect_err(item);
+        assert_eq!(refused.code, code::UNEDITABLE);
+        assert_eq!(document.text(), text);
+    }
+}

@@ -15,6 +15,8 @@ pub(super) struct Node {
     /// Its bytes in the text, from the first character to the last one that is not blank.
     pub span: Range<usize>,
     pub kind: Kind,
+    /// Whether it has an anchor or a tag before it.
+    pub is_marked: bool,
 }
 
 /// What a node is.
@@ -48,6 +50,22 @@ pub(super) enum Flaw {
 }
 
 impl Node {
+    /// An empty mapping.
+    pub(super) fn empty(at: usize) -> Self {
+        Self { span: at..at, kind: Kind::Map(Vec::new()), is_marked: false }
+    }
+
+    /// Tells whether it, or anything in it, has an anchor or a tag, or is an alias.
+    pub(super) fn is_named(&self) -> bool {
+        let within = match &self.kind {
+            Kind::Alias => true,
+            Kind::Scalar { .. } => false,
+            Kind::List(items) => items.iter().any(Self::is_named),
+            Kind::Map(entries) => entries.iter().any(|(key, v)| key.is_named() || v.is_named()),
+        };
+        self.is_marked || within
+    }
+
     /// Tells whether a list or mapping is written in brackets.
     pub(super) fn is_flow(&self, text: &str) -> bool {
         text[self.span.clone()].starts_with(['[', '{'])
@@ -139,6 +157,7 @@ struct Reader<'t> {
 struct Open {
     start: usize,
     is_map: bool,
+    is_marked: bool,
     nodes: Vec<Node>,
 }
 
@@ -146,7 +165,7 @@ impl Reader<'_> {
     fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Flaw> {
         let (start, end) = ((self.byte)(span.start.index()), (self.byte)(span.end.index()));
         match event {
-            Event::Scalar(text, style, ..) => {
+            Event::Scalar(text, style, anchor, ref tag) => {
                 let quoting = match style {
                     ScalarStyle::Plain => Quoting::Plain,
                     ScalarStyle::SingleQuoted => Quoting::Single,
@@ -157,20 +176,25 @@ impl Reader<'_> {
                 let is_nothing = start == end && quoting == Quoting::Plain;
                 let text = if is_nothing { String::new() } else { text.into_owned() };
                 let kind = Kind::Scalar { text, quoting };
-                self.close(Node { span: self.written(start, end, quoting), kind });
+                let is_marked = anchor > 0 || tag.is_some();
+                self.close(Node { span: self.written(start, end, quoting), kind, is_marked });
             }
             Event::Alias(_) => {
-                self.close(Node { span: self.trimmed(start, end), kind: Kind::Alias });
+                let span = self.trimmed(start, end);
+                self.close(Node { span, kind: Kind::Alias, is_marked: false });
             }
-            Event::SequenceStart(..) | Event::MappingStart(..) => {
+            Event::SequenceStart(anchor, ref tag) | Event::MappingStart(anchor, ref tag) => {
+                let is_marked = anchor > 0 || tag.is_some();
                 if self.open.len() == DEPTH_MAX {
                     return Err(Flaw::TooDeep { at: start });
                 }
                 let is_map = matches!(event, Event::MappingStart(..));
-                self.open.push(Open { start, is_map, nodes: Vec::new() });
+                self.open.push(Open { start, is_map, is_marked, nodes: Vec::new() });
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                let Some(Open { start, is_map, nodes }) = self.open.pop() else { return Ok(()) };
+                let Some(Open { start, is_map, is_marked, nodes }) = self.open.pop() else {
+                    return Ok(());
+                };
                 let is_flow = self.text[start..].starts_with(['[', '{']);
                 // A block ends with its last node; the parser says where the next one begins.
                 let inner = nodes.last().map_or(start, |node| node.span.end).max(start);
@@ -183,7 +207,7 @@ impl Reader<'_> {
                     false => inner,
                 };
                 let kind = if is_map { pairs(nodes) } else { Kind::List(nodes) };
-                self.close(Node { span: self.trimmed(start, end), kind });
+                self.close(Node { span: self.trimmed(start, end), kind, is_marked });
             }
             _ => {}
         }

@@ -80,7 +80,7 @@ pub fn story() -> Vec<Event> {
         Event::SessionArtifact(artifact()),
         Event::SessionNotResumed(Box::new(not_resumed())),
         Event::SessionSynced(synced()),
-        Event::SessionEnded(SessionEnded { session: text("s1") }),
+        Event::SessionEnded(SessionEnded { session: text("s1"), task: None }),
     ]);
     story
 }
@@ -100,7 +100,7 @@ pub fn request() -> Request {
         SessionAct::Phase(phase()),
         SessionAct::Artifact(artifact()),
         SessionAct::Sync(synced()),
-        SessionAct::End(SessionEnded { session: text("s1") }),
+        SessionAct::End(SessionEnded { session: text("s1"), task: None }),
     ];
     Request::Session { acts }
 }

@@ -1,10 +1,14 @@
 //! The minimal context of a fresh agent: step 3 of the protocol, in its order and within its limit.
 
+use piton_core::event::SessionArtifact;
+use piton_core::session_state::SessionState;
+
 use super::bank::{Bank, File};
-use super::board::Board;
+use super::board::{Board, Task};
 use super::checkpoint::Checkpoint;
 use super::resume::is_open;
 use super::tokens::Count;
+use crate::protocol::Told;
 
 /// Tokens that the context may have.
 pub const TOKENS_MAX: u64 = 2_000;
@@ -22,6 +26,8 @@ const DESCRIPTION_TOKENS_MAX: u64 = 300;
 const CRITERIA_TOKENS_MAX: u64 = 200;
 /// Tokens for the next steps. All limits together, with what stands around, are below the whole.
 const STEPS_TOKENS_MAX: u64 = 250;
+/// Tokens for the files that were made.
+const ARTIFACTS_TOKENS_MAX: u64 = 100;
 /// Tasks that are named where none is in progress.
 const NEXT_MAX: usize = 5;
 /// Bytes of a text that are looked at for each token it may have; prose has about four.
@@ -45,6 +51,8 @@ pub struct Parts<'a> {
     pub checkpoint: &'a Checkpoint,
     /// How many changes of the checkpoint were applied.
     pub applied: usize,
+    /// Files that the sessions before made, the newest last.
+    pub artifacts: &'a [SessionArtifact],
     /// Counts tokens.
     pub count: &'a Count<'a>,
 }
@@ -52,7 +60,7 @@ pub struct Parts<'a> {
 /// The context, at most [`TOKENS_MAX`] tokens: what is longer than its part is cut, so that no part is
 /// missing.
 pub fn brief(parts: Parts<'_>) -> String {
-    let Parts { bank, board, checkpoint, applied, count } = parts;
+    let Parts { bank, board, checkpoint, applied, artifacts, count } = parts;
     let word = |text: &str| cut(or_none(text), WORD_TOKENS_MAX, count).to_owned();
     let strategy = ("context-strategy.md", " (recovery mode)", STRATEGY_TOKENS_MAX);
     let monitoring = ("token-monitoring.md", "", MONITORING_TOKENS_MAX);
@@ -75,6 +83,11 @@ pub fn brief(parts: Parts<'_>) -> String {
     if !steps.is_empty() && (is_left || checkpoint.in_progress.is_empty()) {
         sections.push(format!("## Next steps\n\n{steps}"));
     }
+    let made = artifacts.iter().rev().map(|artifact| format!("- {}", made(artifact)));
+    let made = listed(made, ARTIFACTS_TOKENS_MAX, count);
+    if !made.is_empty() {
+        sections.push(format!("## Files made\n\n{made}"));
+    }
     if applied > 0 {
         sections.push(format!("{applied} changes of the checkpoint are applied to the files."));
     }
@@ -84,6 +97,46 @@ pub fn brief(parts: Parts<'_>) -> String {
     let mut text = sections.join("\n\n");
     text.push('\n');
     text
+}
+
+/// What the brief of a run says of its session.
+pub fn told(bank: &Bank, run: &str, session: &SessionState) -> Told {
+    let mut told = Told::default();
+    told.changed.extend(session.artifacts.iter().rev().map(made));
+    let board = bank.board().ok();
+    let open = |board: &Board| -> Option<Task> {
+        let own = session.task.as_deref().and_then(|id| board.task(id));
+        own.or_else(|| board.in_progress(None, &[]).into_iter().next()).cloned()
+    };
+    match (board.as_ref().and_then(open), &session.task) {
+        (Some(task), _) => {
+            told.task.push(format!("{} is in {}", task.name(), task.column.as_str()));
+            told.task.extend(Some(task.description).filter(|text| !text.is_empty()));
+            told.acceptance = task.criteria;
+        }
+        (None, Some(id)) => told.task.push(format!("{id} is in progress")),
+        (None, None) => told.task.push("no task is in progress".to_owned()),
+    }
+    told.task.extend(session.phase.as_ref().map(|phase| format!("the phase is {phase}")));
+    told.task.extend(session.active().map(|point| {
+        format!("a new session resumes from {} ({})", point.name, point.reason.as_str())
+    }));
+    let latest =
+        bank.latest.as_ref().and_then(|file| Checkpoint::read(&file.path, &file.text).ok());
+    let is_own = |checkpoint: &Checkpoint| {
+        checkpoint.owner.as_ref().is_some_and(|(owner, _)| session.active.is_some() && owner == run)
+    };
+    if let Some((checkpoint, _)) = latest.filter(|(checkpoint, _)| is_own(checkpoint)) {
+        told.next = checkpoint.next_steps;
+    }
+    let next = board.iter().flat_map(|board| board.next(NEXT_MAX).into_iter().map(Task::name));
+    told.next.extend(next);
+    told
+}
+
+fn made(artifact: &SessionArtifact) -> String {
+    let SessionArtifact { path, message, .. } = artifact;
+    if message.is_empty() { path.clone() } else { format!("{path}: {message}") }
 }
 
 fn or_none(text: &str) -> &str {

@@ -1,7 +1,8 @@
 //! Changes of the memory bank: as `progress-delta.json` collects them, and what they do to its files.
 //!
-//! A change is idempotent: one whose effect is there already does nothing. So a file gets each change
-//! once, even where nobody knows whether it was written before a crash.
+//! A move, an update or a deletion whose effect is there already does nothing. Something that is added
+//! twice is there twice, unless nobody knows whether it was written before a crash: then it counts as
+//! made if it is there.
 
 use piton_formats::Diagnostic;
 use piton_formats::diagnostic::code;
@@ -10,7 +11,7 @@ use piton_formats::sink::Sink;
 use piton_formats::yaml::{Document, Problem};
 use serde_json::{Value, json};
 
-use super::board::{Board, Column, DECOMPOSED};
+use super::board::{Board, Column, DECOMPOSED, Task};
 
 /// Changes that are collected before they are written.
 pub const FLUSH_THRESHOLD: u64 = 10;
@@ -48,9 +49,16 @@ pub struct Change {
     pub to: Option<Column>,
     /// The new value.
     pub value: Value,
+    /// Whether it may have been made already, and nobody knows.
+    pub is_unsure: bool,
 }
 
 impl Change {
+    /// The same, although it may have been made already.
+    pub fn unsure(self, is_unsure: bool) -> Self {
+        Self { is_unsure, ..self }
+    }
+
     /// Reads a change; the error says what is missing.
     pub fn read(value: &Value) -> Result<Self, &'static str> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
@@ -72,6 +80,7 @@ impl Change {
             task: text("taskId").map(str::to_owned),
             to,
             value: new,
+            is_unsure: false,
         };
         match operation {
             Operation::Move if change.task.is_none() || to.is_none() => {
@@ -137,7 +146,7 @@ impl Change {
         };
         let (column, index) = (task.column, task.index.to_string());
         let has_status = !task.status.is_empty() && Column::named(&task.status).is_some();
-        let mut document = board.document;
+        let mut document = board.document.clone();
         if column == to {
             return Ok(document);
         }
@@ -145,7 +154,7 @@ impl Change {
             document.set(&[column.as_str(), &index, "status"], to.as_str())?;
         }
         document.move_element(&[column.as_str(), &index], &[to.as_str()])?;
-        Ok(document)
+        kept(&board, document, Some((task, to)), &[])
     }
 
     fn split_task(&self, document: &Document) -> Result<Document, Problem> {
@@ -158,9 +167,11 @@ impl Change {
         if task.status != DECOMPOSED {
             document.set(&[column.as_str(), &index, "status"], DECOMPOSED)?;
         }
-        if column == Column::InProgress {
-            document.move_element(&[column.as_str(), &index], &[Column::Backlog.as_str()])?;
+        let moved = (column == Column::InProgress).then_some((task, Column::Backlog));
+        if let Some((_, to)) = moved {
+            document.move_element(&[column.as_str(), &index], &[to.as_str()])?;
         }
+        let mut added = Vec::new();
         for (number, part) in self.value.as_array().into_iter().flatten().enumerate() {
             let id = part.get("id").and_then(Value::as_str).unwrap_or_default();
             if known.iter().any(|known| known == id) {
@@ -168,8 +179,9 @@ impl Change {
             }
             let column = if number == 0 { Column::InProgress } else { Column::Backlog };
             push(&mut document, column, task_tree(part))?;
+            added.push((id.to_owned(), column));
         }
-        Ok(document)
+        kept(&board, document, moved, &added)
     }
 
     fn add_task(&self, document: &Document) -> Result<Document, Problem> {
@@ -178,25 +190,39 @@ impl Change {
         let column = field.first().and_then(|name| Column::named(name));
         let id = self.value.get("id").and_then(Value::as_str).or(self.task.as_deref());
         let is_known = id.is_some_and(|id| board.task(id).is_some());
-        let mut document = board.document;
+        let mut document = board.document.clone();
         match column {
             _ if is_known && self.value.is_object() => Ok(document),
             Some(column) if self.value.is_object() => {
                 push(&mut document, column, task_tree(&self.value))?;
-                Ok(document)
+                let id = self.value.get("id").and_then(Value::as_str);
+                let added: Vec<_> = id.map(|id| (id.to_owned(), column)).into_iter().collect();
+                kept(&board, document, None, &added)
             }
             _ => self.add_value(document),
         }
     }
 
+    /// Adds to a list; one that is missing begins with the value.
     fn add_value(&self, mut document: Document) -> Result<Document, Problem> {
         let path = steps(&self.field);
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         match document.get(&names) {
-            Some(Value::Array(items)) if items.contains(&self.value) => {}
+            Some(Value::Array(items)) if self.is_unsure && items.contains(&self.value) => {}
             Some(Value::Array(_)) => document.push(&names, self.value.clone())?,
-            Some(old) if !old.is_null() => {}
-            _ => set_deep(&mut document, &path, self.value.clone())?,
+            Some(old) if !old.is_null() => {
+                let words =
+                    format!("`{}` is not a list that something can be added to", self.field);
+                let hint = "make it a list, or correct the change in `progress-delta.json`";
+                return Err(problem(
+                    &document,
+                    document.line(&names),
+                    code::WRONG_TYPE,
+                    words,
+                    hint,
+                ));
+            }
+            _ => set_deep(&mut document, &path, Value::Array(vec![self.value.clone()]))?,
         }
         Ok(document)
     }
@@ -231,11 +257,56 @@ impl Change {
 }
 
 fn missing(document: &Document, id: &str) -> Result<Document, Problem> {
-    let mut sink = Sink::new(document.file(), document.text());
     let hint = "add the task, or remove the change from `progress-delta.json`";
-    sink.error(code::UNKNOWN_ID, &(0..0), format!("the board has no task {id}"), hint);
+    Err(problem(document, 1, code::UNKNOWN_ID, format!("the board has no task {id}"), hint))
+}
+
+#[expect(clippy::unnecessary_box_returns, reason = "it is always part of an error")]
+fn problem(
+    document: &Document,
+    line: usize,
+    code: &'static str,
+    words: String,
+    hint: &str,
+) -> Problem {
+    let mut sink = Sink::new(document.file(), document.text());
+    let span = sink.line_span(line);
+    sink.error(code, &span, words, hint);
     // The sink has exactly one problem.
-    Err(Box::new(sink.finish().swap_remove(0)))
+    Box::new(sink.finish().swap_remove(0))
+}
+
+/// The board after a change, if each task is where it belongs: an edit that loses or doubles one is
+/// refused, whatever the reason.
+fn kept(
+    before: &Board,
+    after: Document,
+    moved: Option<(&Task, Column)>,
+    added: &[(String, Column)],
+) -> Result<Document, Problem> {
+    let is_moved =
+        |task: &Task| moved.is_some_and(|(m, _)| (m.column, m.index) == (task.column, task.index));
+    let place = |task: &Task| match moved {
+        Some((_, to)) if is_moved(task) => (task.id.clone(), to),
+        _ => (task.id.clone(), task.column),
+    };
+    let sorted = |mut all: Vec<(String, Column)>| {
+        all.sort_by(|a, b| (&a.0, a.1.as_str()).cmp(&(&b.0, b.1.as_str())));
+        all
+    };
+    let wanted = sorted(before.tasks.iter().map(place).chain(added.iter().cloned()).collect());
+    let found = board_of(&after)?.tasks;
+    let found = sorted(found.into_iter().map(|task| (task.id, task.column)).collect());
+    if found == wanted {
+        return Ok(after);
+    }
+    let line = moved.map_or(1, |(task, _)| {
+        before.document.line(&[task.column.as_str(), &task.index.to_string()])
+    });
+    let words = "this board is written in a form that cannot be edited without losing a task";
+    let hint = "write each task on lines of its own, or make the change by hand; the file was not \
+                changed";
+    Err(problem(&before.document, line, code::UNEDITABLE, words.to_owned(), hint))
 }
 
 fn board_of(document: &Document) -> Result<Board, Problem> {

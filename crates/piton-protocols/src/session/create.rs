@@ -38,6 +38,8 @@ pub struct Moment<'a> {
     pub usage: Option<Usage>,
     /// The time.
     pub at: Timestamp,
+    /// Whether the agent was told to load only what its task needs.
+    pub is_warned: bool,
     /// The run and the session.
     pub owner: (String, String),
 }
@@ -56,6 +58,9 @@ pub fn create(moment: Moment<'_>) -> Checkpoint {
     let mode = match reason {
         Reason::TokenWarning => "minimal",
         Reason::TokenCritical => "recovery",
+        _ if moment.is_warned || moment.usage.is_some_and(|usage| usage.trigger().is_some()) => {
+            "minimal"
+        }
         _ => "standard",
     };
     Checkpoint {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use piton_core::event::{Event, Reason, SessionNotResumed, SessionSaved};
+use piton_core::event::{Cause, Event, Reason, SessionNotResumed, SessionSaved};
 use piton_core::hash::Sha;
 use piton_core::{Plan, RunState, Timestamp};
 use piton_formats::diagnostic::{Diagnostic, code};
@@ -28,8 +28,8 @@ use crate::time;
 
 /// The list in the progress file that failed resumes are added to.
 const LOG_FIELD: &str = "log";
-/// A progress file that has only its log.
-const PROGRESS: &str = "---\nlog: []\n---\n";
+/// A Markdown file that has nothing yet.
+const FRONT_MATTER: &str = "---\n---\n";
 
 /// What the files have got.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -62,8 +62,8 @@ pub struct SessionFiles {
 /// Something that happens to files of the bank.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Changes are made.
-    Changes(Vec<Value>),
+    /// Changes are made. Nobody knows whether another tool made those of its checkpoint already.
+    Changes { all: Vec<Value>, is_unsure: bool },
     /// A failed resume is logged.
     Log(String),
     /// All is written: the time of the last full sync is set.
@@ -92,7 +92,8 @@ impl Files for SessionFiles {
             Event::SessionChanged(e) => {
                 let read = |text: &String| serde_json::from_str(text).ok();
                 let changes = e.changes.iter().filter_map(read).collect();
-                self.changes.push((at, Step::Changes(changes)));
+                let is_unsure = e.cause == Cause::Resume;
+                self.changes.push((at, Step::Changes { all: changes, is_unsure }));
             }
             Event::SessionSaved(e) => {
                 self.saved.insert(e.name.clone(), (**e).clone());
@@ -167,7 +168,7 @@ impl SessionFiles {
         };
         for (_, step) in &self.changes {
             match step {
-                Step::Changes(changes) => {
+                Step::Changes { all: changes, .. } => {
                     let named = changes.iter().filter_map(|c| c.get("file")?.as_str());
                     named.filter_map(|word| bank.target(word)).for_each(&mut add);
                 }
@@ -191,8 +192,13 @@ impl SessionFiles {
         };
         let narrowed = |(at, step): &(Timestamp, Step)| {
             let step = match step {
-                Step::Changes(all) => Step::Changes(all.iter().filter(own).cloned().collect()),
-                Step::Log(_) if bank.progress_path() != path => Step::Changes(Vec::new()),
+                Step::Changes { all, is_unsure } => Step::Changes {
+                    all: all.iter().filter(own).cloned().collect(),
+                    is_unsure: *is_unsure,
+                },
+                Step::Log(_) if bank.progress_path() != path => {
+                    Step::Changes { all: Vec::new(), is_unsure: false }
+                }
                 other => other.clone(),
             };
             (*at, step)
@@ -349,12 +355,16 @@ impl Edit for Changing {
         let there_hash = Sha::of(there.unwrap_or_default());
         let mut memory = self.memory.borrow_mut();
         let mut done = memory.applied.get(&self.path).copied().unwrap_or_default();
-        if let Some((_, to, count)) = memory.writing.get(&self.path)
-            && *to == there_hash
-        {
-            done = done.max(*count);
-        }
-        memory.writing.remove(&self.path);
+        // After a crash the file is as it was before, as it was to be, or somebody changed it since: then
+        // nobody knows.
+        let is_unsure = match memory.writing.remove(&self.path) {
+            Some((_, to, count)) if to == there_hash => {
+                done = done.max(count);
+                false
+            }
+            Some((from, ..)) => from != there_hash,
+            None => false,
+        };
         memory.applied.insert(self.path.clone(), done);
         if done >= self.pending.len() {
             return Wanted::AsItIs;
@@ -364,7 +374,7 @@ impl Edit for Changing {
             Some(Err(_)) => return Wanted::Refused("it is not UTF-8".to_owned()),
             None => String::new(),
         };
-        let new = match self.changed(&old, there.is_none(), done) {
+        let new = match self.changed(&old, there.is_none(), done, is_unsure) {
             Ok(new) => new,
             Err(problem) => {
                 let why = format!("line {}: {}", problem.line, problem.message);
@@ -396,26 +406,34 @@ impl Edit for Changing {
 
 impl Changing {
     /// The text with all steps from one on.
-    fn changed(&self, old: &str, is_missing: bool, from: usize) -> Result<String, Box<Diagnostic>> {
+    fn changed(
+        &self,
+        old: &str,
+        is_missing: bool,
+        from: usize,
+        is_unsure: bool,
+    ) -> Result<String, Box<Diagnostic>> {
         if self.kind == FileKind::Delta {
             return self.taken(old, from);
         }
         let steps = &self.pending[from..];
         let is_idle = |step: &Step| match step {
-            Step::Changes(changes) => changes.is_empty(),
+            Step::Changes { all, .. } => all.is_empty(),
             Step::Log(_) => false,
             Step::Synced => true,
         };
         if steps.iter().all(|(_, step)| is_idle(step)) {
             return Ok(old.to_owned());
         }
-        let text = if is_missing { PROGRESS } else { old };
+        let is_markdown = self.path.ends_with(".md");
+        let text = if is_missing && is_markdown { FRONT_MATTER } else { old };
         let mut document = Document::new(&self.path, text)?;
         for (at, step) in steps {
             match step {
-                Step::Changes(changes) => {
-                    for change in changes.iter().filter_map(|change| Change::read(change).ok()) {
+                Step::Changes { all, is_unsure: is_foreign } => {
+                    for change in all.iter().filter_map(|change| Change::read(change).ok()) {
                         let is_board = self.kind == FileKind::Board;
+                        let change = change.unsure(is_unsure || *is_foreign);
                         document = match change.apply(&document, is_board) {
                             // A task that a person removed since needs no change.
                             Err(problem) if problem.code == code::UNKNOWN_ID => document,
@@ -446,8 +464,8 @@ impl Changing {
         for (at, step) in &self.pending[from..] {
             let stamp = json!(time::write_seconds(*at));
             match step {
-                Step::Changes(changes) => {
-                    for change in changes {
+                Step::Changes { all, .. } => {
+                    for change in all {
                         if let Some(index) = left.iter().position(|other| other == change) {
                             left.remove(index);
                             object.set(&["usage", "lastFlush"], stamp.clone());

@@ -28,7 +28,7 @@ use piton_formats::keys::Section;
 
 use crate::files::{Files, Run};
 use crate::format::{Claim, Format};
-use crate::protocol::{Protocol, Reading, Source, Unreadable};
+use crate::protocol::{Protocol, Reader, Reading, Source, Told, Unreadable};
 
 /// The frozen name of the protocol.
 pub const ID: &str = "session";
@@ -85,6 +85,13 @@ impl Protocol for Session {
 
     fn files(&self, run: &Run<'_>) -> Option<Box<dyn Files>> {
         Some(Box::new(files::SessionFiles::new(run)))
+    }
+
+    fn told(&self, run: &Run<'_>, read: &Reader<'_>) -> Option<Told> {
+        let root = bank::root_of(&run.state.plan_path);
+        let bank = bank::Bank::read(&root, &settings::Settings::of(run.settings), read);
+        let own = run.state.run_id.as_ref().map_or("", |id| id.0.as_str());
+        run.state.session.as_ref().map(|session| brief::told(&bank, own, session))
     }
 
     fn own_paths(&self, run: &Run<'_>) -> Vec<String> {

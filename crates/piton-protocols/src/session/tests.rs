@@ -74,6 +74,7 @@ fn moment(board: &Board, reason: Reason, deltas: Vec<Value>) -> Moment<'_> {
         reason,
         usage: Some(Usage { used: 182_000, window: 200_000 }),
         at: at("2025-10-30T15:30:00Z"),
+        is_warned: false,
         owner: ("session-1".to_owned(), "s1".to_owned()),
     }
 }
@@ -207,7 +208,8 @@ fn the_context_names_what_is_needed_and_fits() {
     // Rather too many: a token has about four characters.
     let count = |text: &str| text.chars().count() as u64 / 3;
     let (board, checkpoint) = (&board, &checkpoint);
-    let text = brief(Parts { bank: &bank, board, checkpoint, applied: 2, count: &count });
+    let text =
+        brief(Parts { bank: &bank, board, checkpoint, applied: 2, artifacts: &[], count: &count });
     assert!(count(&text) <= TOKENS_MAX, "{}", count(&text));
     let order = [
         "context-strategy.md (recovery mode)",
@@ -291,6 +293,25 @@ fn each_operation_does_its_change_once_and_keeps_the_rest() {
     assert!(gone.apply(&board(BOARD).document, true).is_err());
 }
 
+/// Lost: two entries of a log that say the same are one, or a value that cannot be added is reported as
+/// added.
+#[test]
+fn what_is_added_is_added_each_time_or_refused() {
+    let add = |value: &str, at: &str| {
+        let change = json!({ "timestamp": at, "file": "progress", "operation": "add", "field": "log.items", "value": value });
+        Change::read(&change).expect("a change")
+    };
+    let document = Document::new("progress.md", "---\nn: 1\n---\n").expect("front matter");
+    let once = add("d1", "1").apply(&document, false).expect("added");
+    let twice = add("d1", "2").apply(&once, false).expect("added");
+    let all = add("d2", "3").apply(&twice, false).expect("added");
+    assert_eq!(all.get(&["log", "items"]), Some(json!(["d1", "d1", "d2"])));
+    let unsure = add("d2", "3").unsure(true).apply(&all, false).expect("it is there");
+    assert_eq!(unsure.text(), all.text());
+    let other = Document::new("progress.md", "log:\n  items: 4\n").expect("YAML");
+    assert!(add("d1", "1").apply(&other, false).is_err());
+}
+
 #[test]
 fn changes_are_written_at_the_threshold() {
     let changes = |count: usize| json!({ "changes": vec![moved("T1", Column::Backlog, Column::Done, ""); count], "usage": { "flushThreshold": 3 } });
@@ -366,7 +387,69 @@ fn the_words_of_an_interruption_are_those_of_the_protocol() {
     assert!(text.contains("3. Or manually: \"Resume from last checkpoint\""));
 }
 
+/// A task on a board, in one of the forms that people write.
+fn written(id: usize, form: usize) -> String {
+    match form {
+        0 => format!("  - T{id} # mine\n"),
+        1 => format!("  -\n    id: T{id}\n    title: a\n"),
+        2 => format!("  - # mine\n    id: T{id}\n\n"),
+        3 => format!("  - {{id: T{id}}}\n"),
+        _ => format!("  - id: \"T{id}\"   # mine\n    ac:\n      - a\n      - b\n    # more\n"),
+    }
+}
+
 proptest! {
+    /// Lost: a task that is moved on a board, whatever it looks like.
+    #[test]
+    fn no_move_loses_or_doubles_a_task(
+        columns in prop::collection::vec((0_usize..5, 0_usize..6, prop::collection::vec(0_usize..5, 0..3)), 4),
+        moves in prop::collection::vec((0_usize..8, 0_usize..4), 1..6),
+        is_crlf in any::<bool>(), is_markdown in any::<bool>(), is_cut in any::<bool>(),
+    ) {
+        let mut order: Vec<usize> = (0..4).collect();
+        order.sort_by_key(|n| (columns[*n].1, *n));
+        let (mut text, mut count) = ("# The board\n".to_owned(), 0);
+        for n in order {
+            let (shape, _, forms) = &columns[n];
+            let name = Column::ALL[n].as_str();
+            match (shape, forms.is_empty()) {
+                (0, _) => continue,
+                (1, true) => text.push_str(&format!("{name}: []   # none\n")),
+                (_, true) => text.push_str(&format!("{name}:\n")),
+                (2, _) => text.push_str(&format!("{name}: # some\n")),
+                (..) => text.push_str(&format!("{name}:\n")),
+            }
+            for form in forms {
+                count += 1;
+                text.push_str(&written(count, *form));
+            }
+        }
+        if is_cut {
+            text.truncate(text.trim_end().len());
+        }
+        if is_markdown {
+            text = format!("---\n{}\n---\n# Text\n", text.trim_end());
+        }
+        if is_crlf {
+            text = text.replace('\n', "\r\n");
+        }
+        let mut now = board(&text);
+        prop_assert_eq!(now.tasks.len(), count);
+        let remarks = text.matches('#').count();
+        for (task, to) in moves {
+            let Some(task) = now.tasks.get(task).cloned() else { continue };
+            let change = Change::read(&moved(&task.id, task.column, Column::ALL[to], "now")).expect("a change");
+            let document = change.apply(&now.document, true).map_err(|p| TestCaseError::fail(format!("{p:?}\n{}", now.document.text())))?;
+            now = board(document.text());
+            prop_assert_eq!(now.task(&task.id).map(|t| t.column), Some(Column::ALL[to]));
+            let mut ids: Vec<&str> = now.tasks.iter().map(|t| t.id.as_str()).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            prop_assert_eq!((ids.len(), now.tasks.len()), (count, count), "{}", now.document.text());
+            prop_assert_eq!(now.document.text().matches('#').count(), remarks, "{}", now.document.text());
+        }
+    }
+
     /// Lost: a change that is applied after a crash, because nobody knew, would be made twice.
     #[test]
     fn changes_applied_again_change_nothing(order in prop::collection::vec(0_usize..4, 1..6)) {

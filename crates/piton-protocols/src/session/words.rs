@@ -34,3 +34,8 @@ pub fn instructions(reason: Reason, task: Option<&Task>) -> String {
         _ => go_on,
     }
 }
+
+/// What an agent is told that goes on although its checkpoint is recorded.
+pub fn full() -> String {
+    "The context is full, and the checkpoint is recorded: begin nothing more, and stop.".to_owned()
+}

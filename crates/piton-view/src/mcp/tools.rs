@@ -189,7 +189,7 @@ pub const TOOLS: &[Tool] = &[
         name: "brief",
         title: "Brief",
         about: "Sum up a run for an agent that continues it: what is done, what is in progress, what was \
-                decided and what comes next. The brief of a session is what `resume` gives.",
+                decided and what comes next. To continue a session, use `resume`.",
         reads_only: true,
         idempotent: true,
         params: &[

@@ -12,7 +12,7 @@ use piton_core::{Plan, RunState, StepPath, remedy};
 use crate::cli::BriefArgs;
 use crate::context::{Context, now};
 use crate::drive;
-use crate::drive::briefs::{course, more};
+use crate::drive::briefs::{course, more, told};
 use crate::error::Result;
 use crate::plan_file::redactor_of_run;
 use crate::ui;
@@ -48,15 +48,16 @@ pub fn of(context: &Context, args: &BriefArgs) -> Result<(String, Option<Chosen>
     let own = args.agent.as_deref().and_then(|agent| step_of(state, plan.as_ref()?, agent));
     let step = own.or_else(|| current(state));
     let redactor = redactor_of_run(context, run_id, &state.plan_path);
+    let told = told(context, state);
+    let is_told = told.is_some();
+    let of_step = |step: &StepPath| more(&drive::root_of(context, state), state, step);
     let input = Input {
         state,
         plan: plan.as_ref(),
         course: &course,
         step: step.as_ref(),
-        more: step
-            .as_ref()
-            .map(|step| more(&drive::root_of(context, state), state, step))
-            .unwrap_or_default(),
+        more: told.or_else(|| step.as_ref().map(of_step)).unwrap_or_default(),
+        is_told,
         now: now(),
         redactor: &redactor,
     };

@@ -9,8 +9,11 @@ use piton_core::text::short;
 use piton_core::{Plan, RunState, StepPath};
 use piton_engine::store::Store;
 use piton_ledger::RunRow;
+use piton_protocols::files::Run;
+use piton_protocols::protocol::Told;
+use piton_protocols::table::find;
 use piton_workspace::history;
-use piton_world::Briefs;
+use piton_world::{Briefs, read};
 
 use crate::context::{Context, now};
 use crate::error::Result;
@@ -31,6 +34,7 @@ pub fn of_driver(context: &Context, row: &RunRow, redactor: &Redactor) -> Briefs
             course: &course,
             step: Some(step),
             more: more(&super::root_of(&context, state), state, step),
+            is_told: false,
             now: now(),
             redactor: &redactor,
         };
@@ -89,4 +93,28 @@ fn changed_by(root: &Path, lane: &LaneState) -> Vec<Fact> {
     let source = format!("snapshot {}", short(latest));
     let name = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
     paths.iter().map(|path| Fact::new(Section::Changed, name(path), source.clone())).collect()
+}
+
+/// What the protocol of a run says is to be done, where its steps do not say it.
+pub fn told(context: &Context, state: &RunState) -> Option<Vec<Fact>> {
+    let (root, settings) = (&super::root_of(context, state), &context.settings);
+    let protocol = find(context.table, &state.protocol.id)?;
+    let read = |path: &str| {
+        if read::is_within(root, path) {
+            read::protocol_file(root, path)
+        } else {
+            Err(std::io::ErrorKind::PermissionDenied.into())
+        }
+    };
+    let Told { task, acceptance, next, changed } =
+        protocol.told(&Run { root, settings, state }, &read)?;
+    let facts = |section: Section, lines: Vec<String>| {
+        let source = state.protocol.id.clone();
+        lines.into_iter().map(move |line| Fact::new(section, line, source.clone()))
+    };
+    let all = facts(Section::Task, task)
+        .chain(facts(Section::Acceptance, acceptance))
+        .chain(facts(Section::Next, next))
+        .chain(facts(Section::Changed, changed));
+    Some(all.collect())
 }

@@ -52,6 +52,35 @@ fn a_task_goes_from_one_session_to_the_next() {
     }
 }
 
+/// Lost: a brief of a session says nothing of its task, and the next session not what was made.
+#[test]
+fn a_brief_of_a_session_tells_its_task_and_files() {
+    let scene = Scene::new();
+    let mut client = Client::new(&scene.project, Revision::Current);
+    client.call("task_start", json!({ "task": "T001", "session": "a" }));
+    client.call("phase_start", json!({ "phase": "hardening", "session": "a" }));
+    scene.project.write("docs/adr.md", "We use SQLite.\n");
+    let made = json!({ "path": "docs/adr.md", "message": "the decision", "session": "a" });
+    client.call("record_artifact", made);
+    client.call("checkpoint", json!({ "session": "a" }));
+    let told = client.call("brief", json!({}));
+    let text = told["text"].as_str().unwrap_or_default();
+    for words in [
+        "T001: Sign in is in inProgress",
+        "hardening",
+        "Token",
+        "docs/adr.md: the decision",
+        "Finish T001",
+        "T003",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    assert!(!text.contains("session/work/tasks"), "{text}");
+    let resumed = client.call("resume", json!({ "session": "b" }));
+    let text = resumed["context"].as_str().unwrap_or_default();
+    assert!(text.contains("- docs/adr.md: the decision"), "{text}");
+}
+
 /// Lost: what an agent made could not be found again, or would be recorded again and again.
 #[test]
 fn artifacts_are_recorded_with_their_hash() {

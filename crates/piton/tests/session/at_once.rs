@@ -25,6 +25,33 @@ fn a_checkpoint_is_about_the_task_of_its_own_session() {
     assert_eq!(scene.answer("end --session b")["task"], "T001", "it was told, and may");
 }
 
+/// Lost: an agent stops at its limit, and the next one does not learn of the task that a person started.
+#[test]
+fn a_task_that_somebody_started_by_hand_is_the_agents() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.answer("task start T001");
+    let at = json!({ "transcript_path": super::hooks::record(&scene, 182_000) });
+    let stopped = hook(&scene, "claude", "PostToolBatch", "a", at);
+    let reason = stopped["stopReason"].as_str().unwrap_or_default();
+    assert!(reason.contains("Session interrupted at T001-1."), "{stopped}");
+    assert_eq!(scene.latest()["state"]["inProgress"], "T001-1");
+}
+
+/// Lost: a task is taken for a week, although the agent that had it stopped and ended.
+#[test]
+fn a_session_that_stopped_and_ended_has_no_task() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.answer("task start T003 --session a");
+    let at = json!({ "transcript_path": super::hooks::record(&scene, 182_000) });
+    hook(&scene, "claude", "PostToolBatch", "a", at);
+    hook(&scene, "claude", "SessionEnd", "a", json!({}));
+    scene.session("task start T003 --session b").exits(0).silent_about("another session");
+    let saved = scene.answer("checkpoint --session b");
+    assert_eq!(saved["task"], "T003");
+}
+
 /// Lost: agents that work side by side would meet locks, or end with each other's tasks.
 #[test]
 fn agents_work_side_by_side() {

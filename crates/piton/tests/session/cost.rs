@@ -96,3 +96,22 @@ fn what_hooks_measured_is_what_the_task_took() {
     scene.answer("task finish T003 --session b");
     scene.piton("show").exits(0).says("task completion         9000 of  15000 tokens");
 }
+
+/// Lost: the end of each turn saves the work, and what the recovery took is forgotten.
+#[test]
+fn a_recovery_is_counted_although_its_work_is_saved() {
+    let scene = Scene::new();
+    scene.answer("task start T003 --session a");
+    scene.answer("checkpoint --session a --tokens 182000");
+    let document = count(&scene.project.read("checkpoints/latest.json"));
+    hook(&scene, "claude", "SessionStart", "b", json!({}));
+    for tokens in [20_000, 29_000] {
+        let at = json!({ "transcript_path": record(&scene, tokens) });
+        hook(&scene, "claude", "PostToolBatch", "b", at);
+        hook(&scene, "claude", "Stop", "b", json!({}));
+    }
+    scene.answer("task finish T003 --session b");
+    let shown = scene.piton("show").exits(0);
+    let shown = shown.says(&format!("checkpoint load     {document:>8} of    300 tokens"));
+    shown.silent_about("recovery context          -").silent_about("checkpoint creation       -");
+}

@@ -168,6 +168,84 @@ fn a_second_agent_does_not_continue_what_the_first_is_working_on() {
     assert!(start("c", &first).contains("T001"));
 }
 
+/// Lost: an agent that went on after its stop runs into the end of its context.
+#[test]
+fn an_agent_that_goes_on_is_stopped_again_before_nothing_fits() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.session("task start T001 --session a").exits(0);
+    let at = |tokens| json!({"transcript_path": record(&scene, tokens)});
+    let is_stopped =
+        |tokens| hook(&scene, "claude", "PostToolBatch", "a", at(tokens))["continue"] == false;
+    assert!(is_stopped(182_000));
+    hook(&scene, "claude", "UserPromptSubmit", "a", json!({}));
+    assert!(!is_stopped(190_000), "a person asked for more");
+    assert!(is_stopped(196_000));
+    hook(&scene, "claude", "UserPromptSubmit", "a", json!({}));
+    assert!(!is_stopped(197_000), "it was stopped once more");
+    let said = scene.answer("checkpoint --session a --tokens 196000/200000");
+    assert_eq!((&said["saved"], &said["halt"]), (&json!(false), &json!(true)), "{said}");
+    assert_eq!(log(&scene), "");
+}
+
+/// Lost: each turn leaves another copy of the same, and those of warnings are cleaned up.
+#[test]
+fn turns_that_change_nothing_save_nothing_and_the_last_turn_is_enough() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", json!({}));
+    scene.session("task start T001 --session a").exits(0);
+    hook(
+        &scene,
+        "claude",
+        "PostToolBatch",
+        "a",
+        json!({"transcript_path": record(&scene, 151_000)}),
+    );
+    let names = || {
+        let mut names = scene.files("checkpoints", "checkpoint-");
+        names.sort();
+        names
+    };
+    let warned = names();
+    hook(&scene, "claude", "Stop", "a", json!({}));
+    assert_eq!(names(), warned, "nothing had changed since the warning");
+    for n in 0..8 {
+        scene.project.write("work.txt", &format!("{n}\n"));
+        hook(&scene, "claude", "Stop", "a", json!({}));
+        hook(&scene, "claude", "Stop", "a", json!({}));
+    }
+    let turns = names();
+    assert!(turns.len() == 2 && turns.contains(&warned[0]), "{turns:?}");
+    let shown = scene.piton("show --json").exits(0).stdout;
+    assert_eq!(shown.matches("at the end of a turn").count(), 8, "{shown}");
+    assert_eq!(log(&scene), "");
+}
+
+/// Lost: a wrong line in somebody's settings stops the agent at each operation.
+#[test]
+fn no_command_line_of_a_hook_blocks_the_agent() {
+    let scene = Scene::new();
+    scene.session("task start T001 --session a").exits(0);
+    for words in
+        [&["hook", "foo"][..], &["hook"], &["hook", "claude", "extra"], &["hook", "--nonsense"]]
+    {
+        let output = scene.project.piton(words).exits(0);
+        assert_eq!(output.stdout, "", "{words:?}");
+        output.says("piton hook PROGRAM");
+    }
+    assert_eq!(log(&scene).lines().count(), 4, "{}", log(&scene));
+    let cwd = scene.project.root().display().to_string();
+    let nothing = json!({
+        "session_id": "a", "hook_event_name": "Stop", "cwd": cwd, "stop_hook_active": null,
+        "tool_calls": null, "transcript_path": null,
+    });
+    call(&scene, "claude", &nothing.to_string(), &[]).exits(0);
+    assert_eq!(scene.latest()["state"]["inProgress"], "T001");
+    let gone = json!({"session_id": "a", "hook_event_name": "Stop", "cwd": "/nowhere/at/all"});
+    call(&scene, "claude", &gone.to_string(), &[]).exits(0);
+    assert!(log(&scene).contains("/nowhere/at/all"), "{}", log(&scene));
+}
+
 /// Lost: a mishap of ours stops the work of an agent, or nobody hears of it.
 #[test]
 fn whatever_goes_wrong_the_agent_goes_on_and_doctor_says_it() {

@@ -156,3 +156,116 @@ fn the_plugin_does_the_same_as_init() {
         assert_eq!(of_plugin(&format!("commands/{name}.md")), own);
     }
 }
+
+/// The text of Codex's settings.
+fn config(home: &Path) -> String {
+    fs::read_to_string(home.join(".codex/config.toml")).expect("it is there")
+}
+
+/// Lost: what a person added to our server becomes a setting of another one, or the server stays.
+#[test]
+fn the_table_of_codex_goes_with_all_that_was_added_to_it() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    let before = config(&home);
+    for (from, to) in [
+        ("args = [\"mcp\"]\n", "args = [\"mcp\"]\ndefault_tools_approval_mode = \"approve\"\n"),
+        ("command = \"piton\"", "command = \"/opt/piton\""),
+    ] {
+        init(&scene, &home, &["codex", "--yes"]).exits(0);
+        let text = config(&home).replace(from, to);
+        fs::write(home.join(".codex/config.toml"), text).expect("it is written");
+        init(&scene, &home, &["codex", "--undo", "--yes"]).exits(0);
+        assert_eq!(config(&home).trim_end(), before.trim_end());
+        fs::write(home.join(".codex/config.toml"), &before).expect("it is written");
+    }
+}
+
+/// Lost: Codex cannot read its settings any more.
+#[test]
+fn a_server_that_is_there_in_another_form_is_found_and_what_is_broken_is_refused() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    let file = home.join(".codex/config.toml");
+    for text in [
+        "[mcp_servers.piton]  # mine\ncommand = \"x\"\n",
+        "[mcp_servers.\"piton\"]\n",
+        "[mcp_servers]\npiton = { command = \"x\" }\n",
+    ] {
+        fs::write(&file, text).expect("it is written");
+        init(&scene, &home, &["codex", "--yes"]).exits(0);
+        assert_eq!(config(&home), text);
+        init(&scene, &home, &["codex", "--undo", "--yes"]).exits(0);
+        assert_eq!(config(&home), text);
+    }
+    for text in ["model = \n", "mcp_servers = { other = { command = \"x\" } }\n"] {
+        fs::write(&file, text).expect("it is written");
+        let before = tree(scene.project.root());
+        init(&scene, &home, &["codex", "--yes"]).exits(4).says("config.toml");
+        assert_eq!(config(&home), text);
+        assert_eq!(tree(scene.project.root()), before);
+    }
+}
+
+/// Lost: a hook that somebody wrote is gone after an undo.
+#[test]
+fn undo_leaves_the_hooks_that_were_there_before() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    let hooks = "{\"hooks\": [{\"type\": \"command\", \"command\": \"/opt/bin/piton hook claude\"}, {\"type\": \"command\", \"command\": \"mine\"}]}";
+    scene
+        .project
+        .write(".claude/settings.json", &format!("{{\"hooks\": {{\"Stop\": [{hooks}]}}}}\n"));
+    init(&scene, &home, &["claude", "--yes"]).exits(0);
+    let settings = scene.project.read(".claude/settings.json");
+    scene
+        .project
+        .write(".claude/settings.json", &settings.replacen('{', "{\n\"model\": \"x\",", 1));
+    init(&scene, &home, &["claude", "--undo", "--yes"]).exits(0);
+    let left: Value =
+        serde_json::from_str(&scene.project.read(".claude/settings.json")).expect("JSON");
+    let hooks: Value = serde_json::from_str(hooks).expect("JSON");
+    assert_eq!(left, serde_json::json!({"model": "x", "hooks": {"Stop": [hooks]}}));
+}
+
+/// Lost: somebody's own command is overwritten because it speaks of Piton.
+#[test]
+fn a_file_of_somebody_else_is_refused_by_its_name() {
+    let scene = Scene::new();
+    let home = home(&scene);
+    let own = ".claude/commands/piton-resume.md";
+    scene.project.write(own, "Resume my piton session.\n");
+    init(&scene, &home, &["claude", "--yes"]).exits(4).says(own);
+    assert_eq!(scene.project.read(own), "Resume my piton session.\n");
+    assert!(!scene.project.has(".mcp.json"));
+}
+
+/// Lost: another project has no MCP server and no hooks any more.
+#[test]
+fn what_several_projects_use_goes_with_the_last_one() {
+    let (one, other) = (Scene::new(), Scene::new());
+    let home = home(&one);
+    let before = tree(&home);
+    for scene in [&one, &other] {
+        init(scene, &home, &["codex", "--yes"]).exits(0);
+        init(scene, &home, &["gemini", "--yes"]).exits(0);
+    }
+    init(&one, &home, &["--undo", "--yes"]).exits(0).says("which other projects use");
+    assert!(config(&home).contains("[mcp_servers.piton]"));
+    assert!(home.join(".gemini/extensions/piton/gemini-extension.json").exists());
+    init(&one, &home, &["--undo", "--yes"]).exits(0).says("nothing to change");
+    init(&other, &home, &["--undo", "--yes"]).exits(0);
+    assert_eq!(tree(&home), before);
+}
+
+/// Lost: something is left in a project that has nothing else of ours.
+#[test]
+fn undo_leaves_no_folder_behind() {
+    let scene = Scene::new();
+    fs::remove_dir_all(scene.project.root().join(".git")).expect("it is removed");
+    let home = home(&scene);
+    let before = tree(scene.project.root());
+    init(&scene, &home, &["claude", "--yes"]).exits(0);
+    init(&scene, &home, &["--undo", "--yes"]).exits(0);
+    assert_eq!(tree(scene.project.root()), before);
+}

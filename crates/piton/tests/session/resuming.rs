@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::hooks::hook;
 use super::scene::{BOARD, DELTA, LATEST, Scene};
 
 /// A scene whose session was interrupted in a short task, with a change that is not written.
@@ -162,4 +163,40 @@ fn old_files_are_cleaned_up_at_the_start_and_by_gc() {
     fs::remove_dir_all(scene.project.root().join("checkpoints")).expect("removed");
     scene.project.remove(DELTA);
     scene.session("start --session c").exits(0);
+}
+
+/// Lost: a second checkpoint that is broken in another way is neither kept nor logged.
+#[test]
+fn each_broken_checkpoint_is_kept_once() {
+    let scene = Scene::new();
+    for (text, count) in [("{ broken", 1), ("{ broken", 1), ("[ also broken", 2)] {
+        scene.project.write(super::scene::LATEST, text);
+        scene.answer("start --session a");
+        assert_eq!(scene.files("checkpoints/archive", "failed-").len(), count, "{text}");
+        let log = scene.project.read("progress.md");
+        assert_eq!(log.matches("checkpoint resume failed").count(), count, "{log}");
+    }
+}
+
+/// Lost: an agent that works in minimal mode is told to load everything again.
+#[test]
+fn a_checkpoint_after_the_warning_is_of_the_same_mode() {
+    let scene = Scene::new();
+    scene.answer("task start T001 --session a");
+    scene.answer("checkpoint --session a");
+    assert_eq!(scene.latest()["tokenUsage"]["mode"], "standard");
+    scene.answer("checkpoint --session a --tokens 151000/200000");
+    scene.answer("checkpoint --session a");
+    assert_eq!(scene.latest()["tokenUsage"]["mode"], "minimal");
+}
+
+/// Lost: each agent that is killed leaves a note behind for ever.
+#[test]
+fn notes_of_killed_agents_are_forgotten_after_a_week() {
+    let scene = Scene::new();
+    hook(&scene, "claude", "SessionStart", "a", serde_json::json!({}));
+    let notes = || scene.files(".git/piton/hooks", "").len();
+    assert_eq!(notes(), 1);
+    scene.at("2099-01-01T00:00:00Z").answer("start --session b");
+    assert_eq!(notes(), 0);
 }

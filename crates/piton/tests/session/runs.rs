@@ -30,6 +30,30 @@ fn a_session_is_rolled_back_to_a_checkpoint_and_undone() {
     assert_eq!(scene.project.read(BOARD), late);
 }
 
+/// Lost: the files are back at a checkpoint, and the session says that it is at a later one.
+#[test]
+fn an_undo_of_the_undo_of_a_rollback_takes_the_session_back_too() {
+    let scene = Scene::new();
+    scene.answer("task start T001 --session a");
+    scene.answer("checkpoint --session a");
+    scene.answer("task finish T001 --session a");
+    scene.answer("task start T002 --session a");
+    scene.answer("checkpoint --session a");
+    let now = |scene: &Scene| {
+        let session = status(scene)["session"].clone();
+        let latest = scene.latest()["state"]["inProgress"].clone();
+        (scene.board()["in_progress"].clone(), session["task"].clone(), latest)
+    };
+    let (early, late) = ((json!(["T001"]), json!("T001"), json!("T001")), now(&scene));
+    assert_eq!(late, (json!(["T002"]), json!("T002"), json!("T002")));
+    scene.piton("rollback --to session-1 --yes").exits(0);
+    assert_eq!(now(&scene), early);
+    for wanted in [&late, &early, &late] {
+        scene.piton("undo --yes").exits(0);
+        assert_eq!(&now(&scene), wanted);
+    }
+}
+
 /// Lost: a person would not see that a session stopped, or that it is over.
 #[test]
 fn a_session_has_a_status_and_no_steps_to_run() {

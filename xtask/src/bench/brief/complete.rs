@@ -70,6 +70,7 @@ fn texts(cut: &Cut) -> Result<Vec<String>, String> {
         let input = Input {
             state: &cut.state,
             plan: Some(&cut.plan),
+            is_told: false,
             course: &cut.course,
             step: None,
             more: Vec::new(),

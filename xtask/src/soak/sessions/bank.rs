@@ -50,7 +50,8 @@ pub(super) fn files() -> Vec<(&'static str, String)> {
         ("projectConfig.md", "---\nSTACK_ID: fastapi\n---\n".to_owned()),
         (
             BOARD,
-            format!("# Board\nbacklog:\n{tasks}inProgress: []\nblocked: []\ndone: []\n# end\n"),
+            // Columns are missing, as on boards that people begin with.
+            format!("# Board\nbacklog:\n{tasks}inProgress: []\n# end\n"),
         ),
         (DELTA, "{\n  \"changes\": [],\n  \"usage\": { \"flushThreshold\": 10 }\n}\n".to_owned()),
         (PROGRESS, progress),

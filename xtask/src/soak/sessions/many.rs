@@ -105,6 +105,10 @@ fn check(scratch: &Scratch) -> Result<(), Broken> {
     if let Some(n) = (0..AGENTS).find(|n| !is_done(n)) {
         return Err(format!("the task of agent {n} is not done once:\n{board}"));
     }
+    let log = fs::read_to_string(scratch.base().join("repo/.git/piton/hooks.log"));
+    if let Some(log) = log.ok().filter(|log| !log.is_empty()) {
+        return Err(format!("hooks failed, and nobody was killed:\n{log}"));
+    }
     let runs = call(scratch, &["runs", "--json"], "")?;
     let runs: Value = serde_json::from_str(&runs).map_err(|e| e.to_string())?;
     let runs = runs.as_array().cloned().unwrap_or_default();

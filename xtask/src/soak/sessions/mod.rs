@@ -17,8 +17,8 @@ use super::{Broken, Round};
 pub(super) use bank::{is_board, is_checkpoint};
 pub(super) use many::many;
 
-/// What must have been killed, and how often in full; MCP only where the program has it.
-pub(super) const AIMS: (&[&str], u64) = (&[HOOK, COMMAND, DRIVER], 100);
+/// What must have been killed, and how often in full.
+pub(super) const AIMS: (&[&str], u64) = (&[HOOK, COMMAND, MCP, DRIVER], 100);
 /// Kills of hooks.
 const HOOK: &str = "a hook";
 /// Kills of commands of a session.

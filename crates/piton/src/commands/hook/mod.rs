@@ -10,7 +10,7 @@ pub mod note;
 mod slow;
 mod trouble;
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ struct Asked {
     cwd: PathBuf,
 }
 
-/// Answers a hook if the command line calls one; `None` if it is another command.
+/// Answers a hook if the command line calls one; `None` if it is another command, or one with options.
 pub fn called(table: &'static Table) -> Option<ExitCode> {
     let mut words = environment::words();
     let (first, program) = (words.next()?, words.next()?);
@@ -53,17 +53,38 @@ pub fn called(table: &'static Table) -> Option<ExitCode> {
     (first == COMMAND && words.next().is_none()).then(|| main(table, caller))
 }
 
-/// The same with options on the command line, or with a program that is not known.
+/// The same with options on the command line.
 pub fn run(table: &'static Table, args: &HookArgs) -> std::result::Result<(), CommandError> {
-    let Some(caller) = Caller::find(&args.program) else {
-        let known: Vec<&str> = Caller::ALL.into_iter().map(Caller::as_str).collect();
-        let message = format!("`{}` is not an agent program with hooks", args.program);
-        return Err(
-            CommandError::usage("usage", message).hint(format!("use one of: {}", known.join(", ")))
-        );
-    };
-    main(table, caller);
+    match Caller::find(&args.program) {
+        Some(caller) => {
+            main(table, caller);
+        }
+        None => misused(&format!("`{}` is not an agent program with hooks", args.program)),
+    }
     Ok(())
+}
+
+/// A command line that begins like a hook and cannot be read: 0 all the same, because programs take
+/// other exit codes for an answer. `None` if it is another command.
+pub fn misread(why: &str) -> Option<ExitCode> {
+    if environment::words().next()? != COMMAND {
+        return None;
+    }
+    misused(why);
+    Some(ExitCode::SUCCESS)
+}
+
+fn misused(why: &str) {
+    if !std::io::stdin().is_terminal() {
+        let _ = std::io::copy(&mut input(), &mut std::io::sink());
+    }
+    let known: Vec<&str> = Caller::ALL.into_iter().map(Caller::as_str).collect();
+    ui::say(format!("warning: {why}"));
+    ui::say(format!("hint: write `piton hook PROGRAM`, with one of: {}", known.join(", ")));
+    let project = Project::for_person(&environment::current_folder().unwrap_or_default());
+    if let Some(project) = project.ok().filter(|project| project.state_dir.exists()) {
+        log::add(&project.state_dir, COMMAND, why);
+    }
 }
 
 /// Answers a hook; the exit code is always 0.
@@ -117,8 +138,14 @@ fn look(caller: Caller) -> std::result::Result<Asked, Box<(Option<Project>, Trou
     let call = call.map_err(Trouble::Input);
     let call = call.map_err(|why| Box::new((project(&here).ok(), why)))?;
     let cwd = call.cwd.as_ref().map(PathBuf::from).filter(|dir| dir.is_absolute());
-    let cwd = cwd.unwrap_or(here);
-    let project = project(&cwd).map_err(|why| Box::new((None, why)))?;
+    let cwd = cwd.unwrap_or_else(|| here.clone());
+    // What is wrong with a folder that is not there is written down where the hook runs.
+    let noted = |project: &Project| project.state_dir.exists();
+    let elsewhere = |why| Box::new((project(&here).ok().filter(noted), why));
+    if !cwd.is_dir() {
+        return Err(elsewhere(Trouble::Folder(cwd)));
+    }
+    let project = project(&cwd).map_err(elsewhere)?;
     Ok(Asked { caller, call, project, cwd })
 }
 
@@ -159,7 +186,7 @@ fn between(table: &'static Table, asked: &Asked, note: Note) -> Result<Option<An
     let first = if note.first == 0 { used } else { note.first };
     let new = Note { used, first, window, ..note };
     let usage = Usage { used, window };
-    let passed = Passed::of(usage.trigger());
+    let passed = Passed::of(usage);
     if !note.is_kept || passed <= note.passed {
         if new != note {
             new.keep(asked.state_dir(), &asked.call.session)?;

@@ -7,8 +7,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use piton_core::Timestamp;
 use piton_core::event::Reason;
 use piton_core::hash::Sha;
+use piton_protocols::session::cleanup;
+use piton_protocols::session::tokens::Usage;
+use piton_world::read;
 
 use super::trouble::{Result, Trouble};
 
@@ -27,12 +31,15 @@ pub enum Passed {
     Warning,
     /// The one at which the agent stops.
     Critical,
+    /// The one at which it stops again, because nothing more fits.
+    Full,
 }
 
 impl Passed {
-    /// The threshold of a trigger.
-    pub fn of(trigger: Option<Reason>) -> Self {
-        match trigger {
+    /// The highest threshold of a conversation.
+    pub fn of(usage: Usage) -> Self {
+        match usage.trigger() {
+            Some(Reason::TokenCritical) if usage.is_full() => Self::Full,
             Some(Reason::TokenCritical) => Self::Critical,
             Some(Reason::TokenWarning) => Self::Warning,
             _ => Self::Nothing,
@@ -86,7 +93,8 @@ impl Note {
         let passed = match number()? {
             0 => Passed::Nothing,
             1 => Passed::Warning,
-            _ => Passed::Critical,
+            2 => Passed::Critical,
+            _ => Passed::Full,
         };
         let (is_stopped, denials, is_kept) = (number()? > 0, number()?, number()? > 0);
         let process = (u32::try_from(number()?).ok()?, number()?);
@@ -126,6 +134,19 @@ impl Note {
     pub fn forget(state_dir: &Path, session: &str) {
         // A note of a session that ended misleads nobody for long: its process is gone.
         let _ = fs::remove_file(path(state_dir, session));
+    }
+
+    /// Forgets sessions that have not been heard of for as long as backups are kept: a killed agent says
+    /// nothing at its end.
+    pub fn forget_old(state_dir: &Path, now: Timestamp) {
+        let dir = state_dir.join(NOTES);
+        let is_old = |path: &PathBuf| {
+            read::modified(path).is_some_and(|at| now.since(at).0 > cleanup::AGE_MAX.0)
+        };
+        for path in read::names(&dir).into_iter().map(|name| dir.join(name)).filter(is_old) {
+            // It is tried again at the next start.
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Whether its agent is at work: it was not stopped, and its process lives.

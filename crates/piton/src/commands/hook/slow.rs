@@ -135,7 +135,7 @@ pub(super) fn threshold(
     let context = open(table, asked)?;
     let here = Here::find(&context)?;
     let saved = save(here, asked, reason, Some(usage), "")?;
-    let passed = Passed::of(Some(reason));
+    let passed = Passed::of(usage);
     let note = Note { passed, ..note };
     let event = &asked.call.event;
     let Some(name) = saved.checkpoint.as_deref().filter(|_| saved.saved) else {
@@ -209,6 +209,10 @@ pub(super) fn end(
     note: Option<Note>,
 ) -> Result<Option<Answer>> {
     Note::forget(asked.state_dir(), &asked.call.session);
+    if note.as_ref().is_some_and(|note| note.is_stopped) {
+        // Its checkpoint is for the next session, and so is its task.
+        Here::forget(asked.state_dir(), &asked.call.session);
+    }
     if note.as_ref().is_some_and(|note| !note.is_kept || note.is_stopped) {
         return Ok(None);
     }

@@ -18,6 +18,8 @@ pub enum Trouble {
     Input(Unreadable),
     /// The project is not found.
     Project(piton_workspace::Error),
+    /// The folder that the agent works in is not there.
+    Folder(PathBuf),
     /// A command of Piton failed.
     Command(CommandError),
     /// The note about the session cannot be written.
@@ -29,6 +31,7 @@ impl fmt::Display for Trouble {
         match self {
             Self::Input(why) => why.fmt(f),
             Self::Project(why) => why.fmt(f),
+            Self::Folder(path) => write!(f, "{} is not a folder", path.display()),
             Self::Command(error) => write!(f, "{}: {}", error.code, error.message),
             Self::Note(path, error) => write!(f, "{}: {error}", path.display()),
         }

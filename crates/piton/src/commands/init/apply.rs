@@ -8,7 +8,7 @@ use piton_view::answers::FileChange;
 use piton_world::{read, write};
 
 use super::edit::{Edit, What};
-use super::record::Record;
+use super::record::{Places, Record};
 use crate::cli::InitArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -26,6 +26,8 @@ pub(super) struct Step {
     /// Whether the file is ours as a whole.
     is_own: bool,
     is_undo: bool,
+    /// Whether other projects go on using it.
+    is_left: bool,
 }
 
 impl Step {
@@ -66,12 +68,15 @@ impl Step {
 }
 
 /// What setting up changes.
-pub(super) fn to_do(context: &Context, edits: &[Edit]) -> Result<Vec<Step>> {
+pub(super) fn to_do(context: &Context, places: &Places<'_>, edits: &[Edit]) -> Result<Vec<Step>> {
     edits
         .iter()
         .map(|Edit { path, what }| {
             let (before, shown) = (text(path)?, shown(context, path));
-            let after = what.add(&shown, before.as_deref()).map_err(|why| odd(&shown, &why))?;
+            let record = Record::read(places, path);
+            let after = what
+                .add(&shown, before.as_deref(), record.as_ref())
+                .map_err(|why| odd(&shown, &why))?;
             let is_own = matches!(what, What::Own(_));
             Ok(Step {
                 path: path.clone(),
@@ -80,6 +85,7 @@ pub(super) fn to_do(context: &Context, edits: &[Edit]) -> Result<Vec<Step>> {
                 after: Some(after),
                 is_own,
                 is_undo: false,
+                is_left: false,
             })
         })
         .collect()
@@ -87,21 +93,38 @@ pub(super) fn to_do(context: &Context, edits: &[Edit]) -> Result<Vec<Step>> {
 
 /// What taking it back changes: exactly what was done, or, if somebody changed a file since, what is
 /// ours in it.
-pub(super) fn to_undo(context: &Context, edits: &[Edit]) -> Result<Vec<Step>> {
+pub(super) fn to_undo(context: &Context, places: &Places<'_>, edits: &[Edit]) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     for Edit { path, what } in edits {
-        let Some(record) = Record::read(&context.project.state_dir, path) else { continue };
+        let Some(record) = Record::read(places, path) else { continue };
+        if !record.is_used_here(places) {
+            continue;
+        }
         let (before, shown) = (text(path)?, shown(context, path));
+        let is_left = record.is_used_elsewhere(places);
         let after = match &before {
             None => None,
+            Some(now) if is_left => Some(now.clone()),
             Some(now) if *now == record.after => record.before,
-            Some(now) => what.take_out(&shown, now).map_err(|why| odd(&shown, &why))?,
+            Some(now) => what
+                .take_out(&shown, now, record.before.as_deref())
+                .map_err(|why| odd(&shown, &why))?,
         };
         let is_own = matches!(what, What::Own(_));
-        if is_own && after.is_some() && after == before {
+        if is_left {
+            ui::say(format!("kept {shown}, which other projects use"));
+        } else if is_own && after.is_some() && after == before {
             ui::say(format!("kept {shown}, which somebody changed"));
         }
-        steps.push(Step { path: path.clone(), shown, before, after, is_own, is_undo: true });
+        steps.push(Step {
+            path: path.clone(),
+            shown,
+            before,
+            after,
+            is_own,
+            is_undo: true,
+            is_left,
+        });
     }
     // What was made last goes first, so that folders are empty when their turn comes.
     steps.reverse();
@@ -109,7 +132,12 @@ pub(super) fn to_undo(context: &Context, edits: &[Edit]) -> Result<Vec<Step>> {
 }
 
 /// Shows the plan, asks, and does it; tells whether anything was to be done and is.
-pub(super) fn carry_out(context: &Context, steps: &[Step], args: &InitArgs) -> Result<bool> {
+pub(super) fn carry_out(
+    context: &Context,
+    places: &Places<'_>,
+    steps: &[Step],
+    args: &InitArgs,
+) -> Result<bool> {
     let changes = || steps.iter().filter(|step| step.is_change());
     if changes().next().is_none() {
         ui::say("nothing to change");
@@ -129,7 +157,7 @@ pub(super) fn carry_out(context: &Context, steps: &[Step], args: &InitArgs) -> R
         return Ok(false);
     }
     for step in steps {
-        one(context, step).map_err(|error| {
+        one(places, step).map_err(|error| {
             CommandError::failed("world", format!("{}: {error}", step.shown))
                 .hint("check that you own the folder and that the disk has space")
         })?;
@@ -137,11 +165,10 @@ pub(super) fn carry_out(context: &Context, steps: &[Step], args: &InitArgs) -> R
     Ok(true)
 }
 
-fn one(context: &Context, step: &Step) -> io::Result<()> {
-    let state_dir = &context.project.state_dir;
+fn one(places: &Places<'_>, step: &Step) -> io::Result<()> {
     if step.is_change() {
         if let (false, Some(after)) = (step.is_undo, &step.after) {
-            Record::begin(state_dir, &step.path, step.before.as_deref(), after)?;
+            Record::begin(places, &step.path, step.before.as_deref(), after)?;
             step.path.parent().map_or(Ok(()), fs::create_dir_all)?;
         }
         match &step.after {
@@ -149,9 +176,11 @@ fn one(context: &Context, step: &Step) -> io::Result<()> {
             None => fs::remove_file(&step.path)?,
         }
     }
-    match Record::read(state_dir, &step.path) {
-        Some(record) if step.is_undo => record.end(),
-        _ => Ok(()),
+    match Record::read(places, &step.path) {
+        Some(record) if !step.is_undo => record.used(places, true),
+        Some(record) if step.is_left => record.used(places, false),
+        Some(record) => record.end(),
+        None => Ok(()),
     }
 }
 

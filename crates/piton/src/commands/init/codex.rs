@@ -17,6 +17,8 @@ const EVENTS: [&str; 8] = [
 ];
 /// Seconds that a hook may take.
 const TIMEOUT: u64 = 30;
+/// The names of the table of the MCP server.
+const NAMES: [&str; 2] = ["mcp_servers", "piton"];
 /// The MCP server.
 const SERVER: &str = "[mcp_servers.piton]\ncommand = \"piton\"\nargs = [\"mcp\"]\n";
 
@@ -24,7 +26,7 @@ pub(super) fn setting(places: &Places) -> Setting {
     let hooks = EVENTS.iter().map(|event| Member::Hook(event, hook("codex", TIMEOUT, None)));
     let mut edits = vec![
         Edit { path: places.root.join(".codex/hooks.json"), what: What::Json(hooks.collect()) },
-        Edit { path: places.codex.join("config.toml"), what: What::Toml(SERVER) },
+        Edit { path: places.codex.join("config.toml"), what: What::Toml(&NAMES, SERVER) },
     ];
     edits.extend(TEXTS.iter().map(|text| Edit {
         path: places.root.join(format!(".agents/skills/piton-{}/SKILL.md", text.name)),

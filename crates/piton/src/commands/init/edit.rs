@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use piton_formats::Diagnostic;
 use piton_formats::json::{Object, Tree};
+use piton_formats::{Diagnostic, toml_table};
+
+use super::record::Record;
 
 /// What is in every hook of ours.
 const MARK: &str = "piton hook ";
@@ -27,8 +29,8 @@ pub(super) enum What {
     Json(Vec<Member>),
     /// The same in a file that may have comments.
     Commented(Vec<Member>),
-    /// A table at the end of a TOML file, which begins with its head.
-    Toml(&'static str),
+    /// A table at the end of a TOML file: its names, and its lines with their head.
+    Toml(&'static [&'static str], &'static str),
 }
 
 /// A part of a JSON object.
@@ -49,6 +51,8 @@ pub(super) enum Odd {
     NoPlace,
     /// A TOML file has the first without a table, where the second belongs.
     NoTable(String, String),
+    /// The lines of a table cannot be told from others.
+    Mixed(String),
     /// It cannot be read.
     NotValid(Box<Diagnostic>),
 }
@@ -63,18 +67,30 @@ impl fmt::Display for Odd {
             Self::NoTable(parent, name) => {
                 write!(f, "it has `{parent}` without a table; add `{name}` yourself")
             }
-            Self::NotValid(problem) => f.write_str(&problem.message),
+            Self::Mixed(name) => {
+                write!(f, "`{name}` is written together with other things; remove it yourself")
+            }
+            Self::NotValid(problem) => write!(f, "line {}: {}", problem.line, problem.message),
         }
     }
 }
 
 impl What {
-    /// The file with the edit; the same text if it has it already.
-    pub(super) fn add(&self, file: &str, old: Option<&str>) -> Result<String, Odd> {
-        let old_or = |empty: &str| old.unwrap_or(empty).to_owned();
+    /// The file with the edit; the same text if it has it already. The record says what we left there.
+    pub(super) fn add(
+        &self,
+        file: &str,
+        old: Option<&str>,
+        record: Option<&Record>,
+    ) -> Result<String, Odd> {
         match self {
             Self::Own(text) => match old {
-                Some(old) if old != text && !is_ours(old) => Err(Odd::NotOurs),
+                Some(old) if old != text => match record {
+                    Some(record) if record.after == old => Ok(text.clone()),
+                    // Ours once: what somebody made of it stays.
+                    Some(_) => Ok(old.to_owned()),
+                    None => Err(Odd::NotOurs),
+                },
                 _ => Ok(text.clone()),
             },
             Self::Json(members) | Self::Commented(members) => {
@@ -83,29 +99,7 @@ impl What {
                 let added = members.iter().all(|member| member.add(&mut object));
                 if added { Ok(object.into_text()) } else { Err(Odd::NoPlace) }
             }
-            Self::Toml(table) => {
-                let old = old_or("");
-                let head = table.lines().next().unwrap_or_default();
-                let name = head.trim_matches(['[', ']']);
-                let parent = name.split('.').next().unwrap_or_default();
-                let is_inline = |line: &str| {
-                    line.trim_start().strip_prefix(parent).is_some_and(|rest| {
-                        rest.trim_start().starts_with('=') || rest.starts_with('.')
-                    })
-                };
-                if old.lines().any(|line| line.trim() == head) {
-                    return Ok(old);
-                }
-                if old.lines().any(is_inline) {
-                    return Err(Odd::NoTable(parent.to_owned(), name.to_owned()));
-                }
-                let gap = match old.as_str() {
-                    "" => "",
-                    text if text.ends_with('\n') => "\n",
-                    _ => "\n\n",
-                };
-                Ok(format!("{old}{gap}{table}"))
-            }
+            Self::Toml(path, table) => with_table(file, old.unwrap_or_default(), path, table),
         }
     }
 
@@ -117,25 +111,54 @@ impl What {
         read.map_err(Odd::NotValid)
     }
 
-    /// The file without the edit, although somebody changed the rest of it; `None` for no file.
-    pub(super) fn take_out(&self, file: &str, text: &str) -> Result<Option<String>, Odd> {
+    /// The file without the edit, although somebody changed the rest of it; `None` for no file. What was
+    /// there before the edit stays.
+    pub(super) fn take_out(
+        &self,
+        file: &str,
+        text: &str,
+        before: Option<&str>,
+    ) -> Result<Option<String>, Odd> {
         match self {
             // What somebody wrote into a file of ours is theirs.
             Self::Own(own) => Ok((own != text).then(|| text.to_owned())),
             Self::Json(members) | Self::Commented(members) => {
                 let mut object = self.object(file, text)?;
-                for member in members {
+                let before = before.filter(|text| !text.trim().is_empty());
+                let before = before.map(|text| self.object(file, text)).transpose()?;
+                for member in members.iter().filter(|member| !member.was_there(before.as_ref())) {
                     member.take_out(&mut object);
                 }
                 Ok(Some(object.into_text()))
             }
-            Self::Toml(table) => {
-                let with_gap = format!("\n{table}");
-                let at = if text.contains(&with_gap) { with_gap.as_str() } else { table };
-                Ok(Some(text.replacen(at, "", 1)))
+            Self::Toml(path, _) => {
+                let found = toml_table::value(file, text).map_err(Odd::NotValid)?;
+                if !toml_table::has(&found, path) {
+                    return Ok(Some(text.to_owned()));
+                }
+                let left = toml_table::without(file, text, path);
+                left.map(Some).ok_or_else(|| Odd::Mixed(path.join(".")))
             }
         }
     }
+}
+
+/// A TOML file with a table at its end, unless it has one by that name in any form.
+fn with_table(file: &str, old: &str, path: &[&str], table: &str) -> Result<String, Odd> {
+    let found = toml_table::value(file, old).map_err(Odd::NotValid)?;
+    if toml_table::has(&found, path) {
+        return Ok(old.to_owned());
+    }
+    let gap = match old {
+        "" => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let new = format!("{old}{gap}{table}");
+    // A parent that is written on one line takes no table.
+    let is_whole = toml_table::value(file, &new).is_ok_and(|value| toml_table::has(&value, path));
+    let no_table = || Odd::NoTable(path[0].to_owned(), path.join("."));
+    if is_whole { Ok(new) } else { Err(no_table()) }
 }
 
 impl Member {
@@ -154,13 +177,24 @@ impl Member {
         }
     }
 
+    /// Whether it was there before us, in some form, so that nothing was added.
+    fn was_there(&self, before: Option<&Object>) -> bool {
+        before.is_some_and(|before| match self {
+            Self::Hook(event, _) => {
+                before.get(&["hooks", event]).is_some_and(|list| list.to_string().contains(MARK))
+            }
+            Self::Value(path, _) => before.get(path).is_some_and(|old| !old.is_null()),
+        })
+    }
+
     fn take_out(&self, object: &mut Object) {
         match self {
-            Self::Hook(event, _) => {
+            Self::Hook(event, own) => {
                 let path = ["hooks", event];
                 let Some(list) = object.get(&path) else { return };
                 let Some(list) = list.as_array() else { return };
-                let is_theirs = |hook: &&_| !ToString::to_string(hook).contains(MARK);
+                let own = own.to_value();
+                let is_theirs = |hook: &&_| **hook != own;
                 let left: Vec<Tree> =
                     list.iter().filter(is_theirs).cloned().map(Tree::from).collect();
                 if left.is_empty() {
@@ -190,11 +224,6 @@ fn remove_empty(object: &mut Object, path: &[&str]) {
     }
 }
 
-/// Whether a file was written by an earlier version of Piton.
-fn is_ours(text: &str) -> bool {
-    text.contains("piton")
-}
-
 /// A hook in the form that programs share; the time limit is in the program's own unit.
 pub(super) fn hook(program: &str, timeout: u64, name: Option<&str>) -> Tree {
     let command = format!("{MARK}{program}");
@@ -208,6 +237,6 @@ pub(super) fn hook(program: &str, timeout: u64, name: Option<&str>) -> Tree {
 
 /// A file of our own with an object in it.
 pub(super) fn own_json(members: &[Member]) -> What {
-    let made = What::Json(members.to_vec()).add("", None);
+    let made = What::Json(members.to_vec()).add("", None, None);
     What::Own(made.unwrap_or_default())
 }

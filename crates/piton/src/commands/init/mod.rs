@@ -74,9 +74,16 @@ pub fn run(context: &Context, args: &InitArgs) -> Result<()> {
     };
     let settings: Vec<Setting> = callers.iter().map(set_up).collect();
     let edits: Vec<Edit> = settings.iter().flat_map(|setting| setting.edits.clone()).collect();
-    let steps =
-        if args.undo { apply::to_undo(context, &edits)? } else { apply::to_do(context, &edits)? };
-    let is_done = apply::carry_out(context, &steps, args)?;
+    let records = record::Places {
+        state_dir: &context.project.state_dir,
+        shared: vec![places.codex.clone(), places.gemini.clone(), places.opencode.clone()],
+    };
+    let steps = if args.undo {
+        apply::to_undo(context, &records, &edits)?
+    } else {
+        apply::to_do(context, &records, &edits)?
+    };
+    let is_done = apply::carry_out(context, &records, &steps, args)?;
     let next: Vec<String> = if args.undo || !is_done {
         Vec::new()
     } else {

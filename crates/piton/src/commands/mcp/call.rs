@@ -125,6 +125,7 @@ fn save(caller: &Caller, given: &Arguments) -> Result<Reply> {
         usage: usage(&here, given.count("tokens_used"), given.count("tokens_window")),
         parts: given.texts("parts"),
         message: message.to_owned(),
+        is_routine: false,
     };
     let saved = session::checkpoint(here, &asked)?;
     if saved.why == Some(Unsaved::NoBank) {

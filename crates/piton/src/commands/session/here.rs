@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piton_core::event::Reason;
 use piton_core::hash::Sha;
@@ -123,6 +123,13 @@ impl<'c> Here<'c> {
         Ok(())
     }
 
+    /// The text of a file of the bank, by its path from the project's root.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let root = &self.context.project.root;
+        let is_seen = !self.confined || read::is_within(root, path);
+        is_seen.then(|| read::protocol_file(root, path).ok()).flatten()
+    }
+
     /// Brings the files of a run up to what the ledger says.
     pub fn show(&self, store: &mut Store, run: &str) -> Result<()> {
         if store.ledger().run(run)?.is_some_and(|row| row.seq > 0) {
@@ -163,7 +170,12 @@ impl<'c> Here<'c> {
     /// Forgets a session that ended.
     pub fn forget_note(&self, session: &str) {
         // A note that stays is removed when it is old.
-        let _ = fs::remove_file(self.notes().join(note_name(session)));
+        Self::forget(&self.context.project.state_dir, session);
+    }
+
+    /// Forgets a session whose agent is known to be gone.
+    pub fn forget(state_dir: &Path, session: &str) {
+        let _ = fs::remove_file(state_dir.join(NOTES).join(note_name(session)));
     }
 
     /// Keeps the note about a session. It is a cache: the ledger has it all.
@@ -194,6 +206,14 @@ impl<'c> Here<'c> {
         read::names(&self.context.project.root.join(self.bank.path(CHECKPOINTS)))
     }
 
+    /// The names of checkpoints that could not be resumed, as those of their backups would be.
+    pub fn archived_names(&self) -> Vec<String> {
+        let archive = self.context.project.root.join(self.bank.path(CHECKPOINTS)).join("archive");
+        let stamp =
+            |name: String| Some(format!("{}{}", cleanup::BACKUP, name.strip_prefix("failed-")?));
+        read::names(&archive).into_iter().filter_map(stamp).collect()
+    }
+
     /// Deletes and archives files of checkpoints that are not needed any more; says how many.
     pub fn clean_up(&self, keep: Option<&str>) -> usize {
         let root = &self.context.project.root;
@@ -220,9 +240,17 @@ impl<'c> Here<'c> {
         acts.iter().filter(|act| carry_out(act).is_ok()).count()
     }
 
+    /// Deletes the backup with a stamp.
+    pub fn forget_copy(&self, stamp: &str) {
+        let folder = self.context.project.root.join(self.bank.path(CHECKPOINTS));
+        // One that stays is cleaned up with the others.
+        let _ = fs::remove_file(folder.join(format!("{}{stamp}.json", cleanup::BACKUP)));
+    }
+
     /// Forgets sessions that have not been heard of for as long as backups are kept.
     fn forget_old_notes(&self) {
         let dir = self.notes();
+        hook::note::Note::forget_old(&self.context.project.state_dir, now());
         let is_old = |path: &PathBuf| {
             read::modified(path).is_some_and(|at| now().since(at).0 > cleanup::AGE_MAX.0)
         };

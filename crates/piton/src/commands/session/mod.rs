@@ -49,8 +49,9 @@ pub fn save(
     usage: Option<Usage>,
     message: &str,
 ) -> Result<Saved> {
-    let (message, reason) = (message.to_owned(), Some(reason));
-    save::checkpoint(here, &save::Asked { session, reason, usage, message, parts: Vec::new() })
+    let is_routine = reason == Reason::SessionEnd;
+    let (message, reason, parts) = (message.to_owned(), Some(reason), Vec::new());
+    save::checkpoint(here, &save::Asked { session, reason, usage, message, parts, is_routine })
 }
 
 /// Carries out what happens in a session.

@@ -23,6 +23,8 @@ use crate::context::{Context, now};
 use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 
+/// How the names of sessions begin that nobody named.
+const UNNAMED: &str = "s-";
 /// Sessions that may begin within a second.
 const SAME_SECOND_MAX: u32 = 1000;
 
@@ -54,7 +56,7 @@ impl<'c> Recording<'c> {
             let session = session.map_or(last, str::to_owned);
             return Ok(Self { here, store, loaded, session });
         }
-        let session = session.map_or_else(|| format!("s-{}", time::stamp(now())), str::to_owned);
+        let session = session.map_or_else(unnamed, str::to_owned);
         let loaded = create(&here, &mut store)?;
         let mut new = Self { here, store, loaded, session };
         let opened = SessionOpened { session: new.session.clone(), resumed: None, used: None };
@@ -114,6 +116,8 @@ impl<'c> Recording<'c> {
             self.here.forget_note(&self.session);
             return Ok(());
         }
+        // No agent is behind a session that nobody named: what it started is anybody's.
+        let task = task.filter(|_| !self.session.starts_with(UNNAMED));
         self.here.keep_note(&self.session, &Note { run: run_id, trigger, task })
     }
 
@@ -122,6 +126,11 @@ impl<'c> Recording<'c> {
         let own = self.state().session.as_ref().and_then(|session| session.task.clone());
         (own, self.here.claimed(&self.loaded.row.run_id))
     }
+}
+
+/// The name of a session that nobody named.
+pub fn unnamed() -> String {
+    format!("{UNNAMED}{}", time::stamp(now()))
 }
 
 /// The run of a session by its note.

@@ -1,10 +1,16 @@
 //! Checkpoints of a session: the triggers, and steps 1 to 5 of their creation.
 
+use std::collections::BTreeMap;
+
+use piton_core::LanePath;
 use piton_core::event::{Cause, Reason, SessionChanged, SessionSaved};
+use piton_core::lane::SnapshotRef;
 use piton_core::session_state::SessionAct;
 use piton_formats::diagnostic::code;
+use piton_formats::yaml::Document;
 use piton_protocols::session::board::Board;
 use piton_protocols::session::change::{Change, Pending, Raw};
+use piton_protocols::session::checkpoint::Checkpoint;
 use piton_protocols::session::cleanup;
 use piton_protocols::session::create::{Moment, create};
 use piton_protocols::session::settings::Settings;
@@ -34,21 +40,20 @@ pub struct Asked {
     pub parts: Vec<String>,
     /// A remark.
     pub message: String,
+    /// Whether it is made at each turn: not if nothing has changed since the last one.
+    pub is_routine: bool,
 }
 
 /// Records a checkpoint as the command line asks for it.
 pub fn run(context: &Context, args: &SaveArgs) -> Result<Saved> {
     let reason = args.trigger.map(reason_of);
-    // A hook asks this between any two operations: the answer is mostly no, and needs no file.
     let usage = here::usage(&Settings::of(&context.settings), &args.which)?;
-    if reason.is_none() && usage.is_some_and(|usage| usage.trigger().is_none()) {
-        return Ok(Saved::not(Unsaved::NotDue));
-    }
     let here = Here::find(context)?;
     // Without tokens and without a trigger somebody simply asks for one.
     let reason = reason.or(if usage.is_none() { Some(Reason::Manual) } else { None });
     let (parts, message) = (args.parts.clone(), args.message.clone());
-    checkpoint(here, &Asked { session: args.which.session.clone(), reason, usage, parts, message })
+    let session = args.which.session.clone();
+    checkpoint(here, &Asked { session, reason, usage, parts, message, is_routine: false })
 }
 
 fn reason_of(trigger: Trigger) -> Reason {
@@ -70,10 +75,14 @@ pub fn checkpoint(here: Here<'_>, asked: &Asked) -> Result<Saved> {
         return Ok(Saved::not(Unsaved::NoBank));
     }
     let triggered = asked.usage.and_then(|usage| usage.trigger());
+    let session = asked.session.as_deref();
     let Some(reason) = asked.reason.or(triggered) else {
+        flush(here, session, false)?;
         return Ok(Saved::not(Unsaved::NotDue));
     };
     if !here.config.has(reason) {
+        // What is switched off is the checkpoint.
+        flush(here, session, writes_all(reason))?;
         return Ok(Saved::not(Unsaved::Off));
     }
     // Each threshold is passed once in a session.
@@ -81,15 +90,44 @@ pub fn checkpoint(here: Here<'_>, asked: &Asked) -> Result<Saved> {
     let before = note.and_then(|note| note.trigger);
     let is_passed = before == Some(reason) || before == Some(Reason::TokenCritical);
     if asked.reason.is_none() && is_passed {
-        return Ok(Saved::not(Unsaved::Done));
+        flush(here, session, false)?;
+        let is_full = asked.usage.is_some_and(|usage| usage.is_full());
+        let talk = if is_full { words::full() } else { String::new() };
+        return Ok(Saved { halt: is_full, talk, ..Saved::not(Unsaved::Done) });
     }
     let here = here.alone()?;
     if reason == Reason::SessionEnd && !has_work(&here, asked.session.as_deref())? {
         return Ok(Saved::not(Unsaved::NoWork));
     }
-    let session = asked.session.clone();
-    let mut recording = Recording::of(here, session.as_deref())?;
+    let mut recording = Recording::of(here, session)?;
     save(&mut recording, reason, asked)
+}
+
+/// Whether all collected changes are written then, however few they are.
+fn writes_all(reason: Reason) -> bool {
+    matches!(reason, Reason::TokenCritical | Reason::SessionEnd | Reason::TaskCompletion)
+}
+
+/// Writes the collected changes that can be made: all of them, or if there are as many as the file
+/// allows.
+pub fn flush(here: Here<'_>, session: Option<&str>, all: bool) -> Result<()> {
+    let is_due = |waiting: &Pending| waiting.is_due() || (all && !waiting.changes.is_empty());
+    if !here.config.enabled || !here.bank.is_there() || !is_due(&pending(&here)?) {
+        return Ok(());
+    }
+    let here = here.alone()?;
+    let waiting = pending(&here)?;
+    if !is_due(&waiting) {
+        return Ok(());
+    }
+    let board = here.bank.board().map_err(|problem| here::document(&problem))?;
+    let (_, fits) = with_changes(&here, board, &waiting.changes)?;
+    if fits.is_empty() {
+        return Ok(());
+    }
+    let mut recording = Recording::of(here, session)?;
+    let act = changed(&recording, &fits, Cause::Flush, None);
+    recording.record(vec![act])
 }
 
 /// Refuses to record something where there is no memory bank, or the protocol is switched off.
@@ -121,9 +159,13 @@ pub fn pending(here: &Here<'_>) -> Result<Pending> {
 }
 
 /// The board as it is when collected changes are written, and those of them that fit. A change that
-/// Piton does not understand, or of a task that is not there, is reported and left where it is.
+/// Piton does not understand, of a task that is not there, or that cannot be made is reported and left
+/// where it is.
 pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(Board, Vec<Raw>)> {
     let mut fits = Vec::new();
+    let mut others: BTreeMap<String, Option<Document>> = BTreeMap::new();
+    // What cannot be read is refused by whoever writes it.
+    let read = |path: &str| Document::new(path, &here.text(path).unwrap_or_default()).ok();
     let mut document = board.document;
     for raw in changes {
         let odd = |why: &str| ui::say(format!("warning: a change is not applied: {why}"));
@@ -146,6 +188,14 @@ pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(B
                 }
                 changed => changed.map_err(|problem| here::document(&problem))?,
             };
+        } else if let Some(other) = others.entry(target).or_insert_with_key(|path| read(path)) {
+            match change.apply(other, false) {
+                Ok(new) => *other = new,
+                Err(problem) => {
+                    odd(&problem.message);
+                    continue;
+                }
+            }
         }
         fits.push(raw.clone());
     }
@@ -157,8 +207,7 @@ pub fn with_changes(here: &Here<'_>, board: Board, changes: &[Raw]) -> Result<(B
 /// Makes the checkpoint: collected changes are written first where the protocol says so.
 pub fn save(recording: &mut Recording<'_>, reason: Reason, asked: &Asked) -> Result<Saved> {
     let waiting = pending(&recording.here)?;
-    let is_flushed = waiting.is_due()
-        || matches!(reason, Reason::TokenCritical | Reason::SessionEnd | Reason::TaskCompletion);
+    let is_flushed = waiting.is_due() || writes_all(reason);
     let board = recording.here.bank.board().map_err(|problem| here::document(&problem))?;
     let (board, fits) = with_changes(&recording.here, board, &waiting.changes)?;
     let (own, others) = recording.tasks();
@@ -226,6 +275,7 @@ fn written(
         reason,
         usage: asked.usage,
         at,
+        is_warned: loaded.state.session.as_ref().is_some_and(|s| s.trigger.is_some()),
         owner: (run_id.clone(), session.clone()),
     });
     let context = here.context;
@@ -243,6 +293,10 @@ fn written(
         Reason::TokenWarning => words::minimal(task.as_deref()),
         _ => String::new(),
     };
+    let (head, snapshots) = (context.project.head(), current_files::all(context, loaded)?);
+    if asked.is_routine && is_as_before(recording, &document, head.as_deref(), &snapshots) {
+        return Ok(Saved::not(Unsaved::Done));
+    }
     let stamp = cleanup::new_stamp(at, &here.checkpoint_names());
     let saved = SessionSaved {
         session: session.clone(),
@@ -254,8 +308,12 @@ fn written(
         task: task.clone(),
         tokens: asked.usage.map(|usage| (usage.used, usage.window)),
     };
-    let (head, snapshots) = (context.project.head(), current_files::all(context, loaded)?);
+    let before = recording.state().session.as_ref().and_then(|session| session.active()).cloned();
     recording.record(vec![SessionAct::Save { saved, message, head, snapshots }])?;
+    // The one of the turn before is not needed any more, and would push others out.
+    if let Some(before) = before.filter(|b| asked.is_routine && b.reason == Reason::SessionEnd) {
+        recording.here.forget_copy(&before.stamp);
+    }
     let session = recording.state().session.as_ref();
     let name = session.and_then(|session| session.points.last()).map(|point| point.name.clone());
     let kind = if is_critical { cleanup::EMERGENCY } else { cleanup::BACKUP };
@@ -274,4 +332,25 @@ fn written(
         halt: is_critical || asked.usage.is_some_and(|usage| usage.is_full()),
         talk,
     })
+}
+
+/// Whether the checkpoint that the next session goes on from says the same, of the same files.
+fn is_as_before(
+    recording: &Recording<'_>,
+    document: &str,
+    head: Option<&str>,
+    snapshots: &[(Option<LanePath>, SnapshotRef)],
+) -> bool {
+    let state = recording.state();
+    let active = state.session.as_ref().and_then(|session| session.active.as_deref());
+    let last = state.checkpoints.iter().rev().find(|point| Some(point.name.as_str()) == active);
+    let Some((last, latest)) = last.zip(recording.here.bank.latest.as_ref()) else { return false };
+    let read = |text: &str| Checkpoint::read(&latest.path, text).ok().map(|(found, _)| found);
+    let Some((new, old)) = read(document).zip(read(&latest.text)) else { return false };
+    let Checkpoint { timestamp, reason, tokens, mode, instructions, .. } = old.clone();
+    let new = Checkpoint { timestamp, reason, tokens, mode, instructions, ..new };
+    let trees = |all: &[(Option<LanePath>, SnapshotRef)]| -> Vec<(Option<LanePath>, String)> {
+        all.iter().map(|(lane, snapshot)| (lane.clone(), snapshot.tree.clone())).collect()
+    };
+    new == old && last.head.as_deref() == head && trees(&last.snapshots) == trees(snapshots)
 }

@@ -1,6 +1,7 @@
 //! The start of a session: steps 1 to 4 of resuming, and what happens when that fails.
 
 use piton_core::event::{Cause, Resumed, SessionNotResumed, SessionOpened};
+use piton_core::hash::Sha;
 use piton_core::session_state::SessionAct;
 use piton_protocols::session::brief::{Parts, brief};
 use piton_protocols::session::change::Raw;
@@ -13,7 +14,7 @@ use piton_view::session::{Start, Started};
 use super::count;
 use super::here::{self, Here};
 use super::run::Recording;
-use super::save::{changed, pending, with_changes};
+use super::save::{changed, flush, pending, with_changes};
 use crate::cli::StartArgs;
 use crate::context::{Context, now};
 use crate::error::Result;
@@ -38,8 +39,19 @@ pub fn run(context: &Context, args: &StartArgs) -> Result<Started> {
     start(here, &Asked { session, used, resume: args.resume || context.yes })
 }
 
-/// Starts a session. Where there is no checkpoint, no ledger is opened.
+/// Starts a session. Where there is no checkpoint and nothing is to be written, no ledger is opened.
 pub fn start(here: Here<'_>, asked: &Asked) -> Result<Started> {
+    let context = here.context;
+    let started = begun(here, asked)?;
+    let session = started.session.clone().or(asked.session.clone());
+    let flushed = Here::find(context).and_then(|here| flush(here, session.as_deref(), false));
+    if let Err(error) = flushed {
+        ui::say(format!("warning: collected changes are not written: {}", error.message));
+    }
+    Ok(started)
+}
+
+fn begun(here: Here<'_>, asked: &Asked) -> Result<Started> {
     if !here.config.enabled {
         return Ok(Started::new(Start::Disabled, Vec::new()));
     }
@@ -100,7 +112,7 @@ fn rebuilt(mut here: Here<'_>) -> Result<Here<'_>> {
 fn clean(here: &Here<'_>, checkpoint: &Checkpoint) {
     let count = here.clean_up(stamp_of(checkpoint).as_deref());
     if count > 0 {
-        ui::say(format!("cleaned up {}", piton_view::text::count(count, "file of checkpoints")));
+        ui::say(format!("cleaned up {}", piton_view::text::count(count, "checkpoint file")));
     }
 }
 
@@ -118,10 +130,13 @@ fn failed(
     why: String,
 ) -> Result<Started> {
     let session = session_name(asked);
-    let names = here.checkpoint_names();
+    let names = here.archived_names();
     let mut recording = Recording::of_checkpoint(here, checkpoint, &session)?;
     let state = recording.state().session.as_ref();
-    let is_known = state.is_some_and(|s| s.not_resumed.as_ref() == Some(&checkpoint.timestamp));
+    let is_known = state.is_some_and(|s| {
+        s.not_resumed.as_ref() == Some(&checkpoint.timestamp)
+            && s.not_resumed_hash.as_ref() == Some(&Sha::of(document.as_bytes()))
+    });
     if !is_known {
         let stamp = cleanup::new_stamp(now(), &names);
         let opened = SessionOpened { session: session.clone(), resumed: None, used: asked.used };
@@ -140,7 +155,7 @@ fn failed(
 }
 
 fn session_name(asked: &Asked) -> String {
-    asked.session.clone().unwrap_or_else(|| format!("s-{}", time::stamp(now())))
+    asked.session.clone().unwrap_or_else(super::run::unnamed)
 }
 
 /// Goes on from a checkpoint: its changes are applied once, and the agent gets its context.
@@ -173,7 +188,9 @@ fn resumed(
     let (bank, redactor) = (&recording.here.bank, &recording.here.context.redactor);
     // As long as it is once secrets are replaced.
     let redacted = |text: &str| count(&redactor.redact(text));
-    let parts = Parts { bank, board: &board, checkpoint, applied, count: &redacted };
+    let made = recording.state().session.as_ref().map(|session| session.artifacts.as_slice());
+    let artifacts = made.unwrap_or_default();
+    let parts = Parts { bank, board: &board, checkpoint, applied, artifacts, count: &redacted };
     let context = redactor.redact(&brief(parts)).into_owned();
     let task = checkpoint.in_progress.iter().find(|id| is_open(&board, id)).cloned();
     if !is_continued || !changes.is_empty() {

@@ -214,17 +214,34 @@ pub fn end(context: &Context, args: &EndArgs) -> Result<Ended> {
         Some(save::save(&mut recording, Reason::SessionEnd, &asked)?)
     } else {
         let state = recording.state().session.as_ref();
-        if !is_at_work && state.is_some_and(|s| s.active.is_some() || s.resumed.is_some()) {
+        let is_recovering = state.is_some_and(|s| s.active.is_some() || s.resumed.is_some());
+        if is_at_work {
+            written(&mut recording)?;
+        } else if is_recovering {
             sync(&mut recording, usage)?;
         }
         None
     };
+    let (own, others) = recording.tasks();
+    let board = here_board(&recording.here)?;
+    let task = board.in_progress(own.as_deref(), &others).first().map(|task| task.id.clone());
     let session = recording.session.clone();
-    recording.record(vec![SessionAct::End(SessionEnded { session })])?;
+    recording.record(vec![SessionAct::End(SessionEnded { session, task: task.clone() })])?;
     Ok(Ended {
         run_id: Some(recording.loaded.row.run_id.clone()),
         session: Some(recording.session.clone()),
-        checkpoint: saved.as_ref().and_then(|saved| saved.checkpoint.clone()),
-        task: saved.and_then(|saved| saved.task),
+        checkpoint: saved.and_then(|saved| saved.checkpoint),
+        task,
     })
+}
+
+/// Writes all collected changes of a session that makes no checkpoint at its end.
+fn written(recording: &mut Recording<'_>) -> Result<()> {
+    let waiting = pending(&recording.here)?.changes;
+    let (_, fits) = with_changes(&recording.here, here_board(&recording.here)?, &waiting)?;
+    if fits.is_empty() {
+        return Ok(());
+    }
+    let act = changed(recording, &fits, Cause::Flush, None);
+    recording.record(vec![act])
 }
