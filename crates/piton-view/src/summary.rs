@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use piton_core::event::{BudgetExhausted, MergedBy, Outcome, StepStarted, Verdict};
+use piton_core::lane::Role;
 use piton_core::refusal::Refusal;
 use piton_core::state::Progress;
 use piton_core::text::first_few;
@@ -38,7 +39,7 @@ pub struct Tally {
     /// Steps that were settled meanwhile without an attempt: proven by another, or joined.
     settled: BTreeSet<StepPath>,
     retried: usize,
-    /// Steps whose last attempt succeeded.
+    /// Tests of lanes whose last attempt succeeded.
     passed: BTreeSet<StepPath>,
     interrupted: usize,
     replans: usize,
@@ -255,7 +256,9 @@ impl Observer for Tally {
             }
             Event::StepFinished(e) => {
                 self.ran.insert(e.step.clone());
-                if matches!(e.outcome, Outcome::Succeeded) {
+                // Work that succeeded is done again to resolve a conflict, and that is a retry.
+                let is_test = state.step(&e.step).is_some_and(|step| step.role == Role::Tests);
+                if is_test && matches!(e.outcome, Outcome::Succeeded) {
                     self.passed.insert(e.step.clone());
                 }
                 self.interrupted += usize::from(matches!(e.outcome, Outcome::Interrupted { .. }));
@@ -299,6 +302,7 @@ fn status_of(state: &RunState, verdict: Verdict) -> Status {
 #[cfg(test)]
 mod tests {
     use piton_core::event::{Class, Next};
+    use piton_core::state::StepState;
 
     use super::*;
     use crate::fixture::{done, failed, finish, lane, start, state};
@@ -393,7 +397,8 @@ mod tests {
     #[test]
     fn tests_that_passed_and_run_again_are_no_retry() {
         let (mut state, mut tally) = (state(), Tally::default());
-        state.phases[0].lanes[0] = lane("A", vec![done("tests")]);
+        let tests = StepState { role: Role::Tests, ..done("tests") };
+        state.phases[0].lanes[0] = lane("A", vec![tests]);
         for attempt in 1..=3 {
             tally.event(1, Timestamp(1), &start("tests", attempt), &state);
             tally.event(1, Timestamp(1), &finish("tests", Outcome::Succeeded), &state);

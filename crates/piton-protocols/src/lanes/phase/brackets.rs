@@ -56,7 +56,7 @@ fn taken_apart(name: &str) -> (String, Vec<(Key, String)>) {
         if attributes.is_empty() {
             kept.push_str(&rest[open..=close]);
         } else if !remarks.is_empty() {
-            kept.push_str(&format!("({remarks})"));
+            kept.extend(["(", &remarks, ")"]);
         }
         found.extend(attributes);
         rest = &rest[close + 1..];

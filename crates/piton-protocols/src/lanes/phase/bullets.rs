@@ -163,16 +163,12 @@ struct Own {
 impl Own {
     fn read(parts: &[String]) -> Self {
         let mut own = Self::default();
-        for part in parts.iter().flat_map(|part| part.split('\n').take(1).map(move |f| (f, part))) {
-            let (first, whole) = part;
-            let Some((key, _)) = first.split_once(':') else { continue };
-            let value = whole[key.len() + 1..].trim_start_matches('*').trim();
-            match column(key.trim_start_matches('*')).as_str() {
-                "type" | "task type" | "kind" => own.word = Some(plain(value).to_lowercase()),
-                "test commands" | "test command" | "commands" | "command" => {
-                    own.asked.commands.extend(commands::read(value).commands);
-                }
-                _ => {}
+        for part in parts {
+            for (at, line) in part.lines().enumerate() {
+                let Some((key, value)) = line.split_once(':') else { continue };
+                // The value of a deeper item may go on over its lines.
+                let value = if at == 0 { &part[key.len() + 1..] } else { value };
+                own.take(key, value.trim_start_matches('*').trim());
             }
         }
         let cells = parts.first().map(|first| split_outside(first, b"|")).unwrap_or_default();
@@ -181,6 +177,16 @@ impl Own {
             own.asked.commands.extend(asked.commands.into_iter().filter(|_| asked.prose.is_none()));
         }
         own
+    }
+
+    fn take(&mut self, key: &str, value: &str) {
+        match column(key.trim_start_matches('*')).as_str() {
+            "type" | "task type" | "kind" => self.word = Some(plain(value).to_lowercase()),
+            "test commands" | "test command" | "commands" | "command" => {
+                self.asked.commands.extend(commands::read(value).commands);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -225,7 +225,8 @@ impl Reader {
         let Some(found) = typed(item).filter(|found| found.kind() != TaskKind::Unknown) else {
             return false;
         };
-        let is_heading = last.kind() == TaskKind::Unknown;
+        // `SL-1.1 Tests` says as little of what is to be done.
+        let is_heading = last.kind() == TaskKind::Unknown || last.text.is_empty();
         let verifies = found.kind() == TaskKind::Verify && last.kind() != TaskKind::Verify;
         if line.indent() <= last.indent || !(is_heading || verifies) {
             return false;

@@ -49,11 +49,29 @@ impl Tests {
     }
 }
 
-/// Tells whether a heading is one of such tests.
+/// Other titles of such tests.
+const TITLES: [&str; 11] = [
+    "phase verification",
+    "final verification",
+    "phase-level verification",
+    "lane verification",
+    "cross-lane verification",
+    "validation",
+    "validation plan",
+    "validation commands",
+    "phase validation",
+    "final validation",
+    "cross-lane validation",
+];
+
+/// Tells whether a heading is one of such tests, and not of what came of them.
 pub(super) fn is_plan(title: &str) -> bool {
-    title.contains("test execution plan")
+    let tells = ["results", "log", "history", "summary", "notes"];
+    let is_past = tells.iter().any(|word| title.split_whitespace().any(|w| w == *word));
+    let named = title.contains("test execution plan")
         || title.starts_with("verification")
-        || matches!(title, "phase verification" | "final verification" | "phase-level verification")
+        || TITLES.contains(&title);
+    named && !is_past
 }
 
 /// Reads all sections with such tests, those of lanes apart.
@@ -163,6 +181,17 @@ mod tests {
         let text = format!("# P1: T\n## H. Test Execution Plan\n{body}\n## Next\n`no`\n");
         let tests = read(&Document::new(&text), &mut Sink::new("", &text));
         tests.commands.into_iter().map(|test| test.command).collect()
+    }
+
+    /// Lost: what somebody wrote about earlier tests would be run.
+    #[test]
+    fn a_section_of_tests_is_known_by_its_title() {
+        for title in ["verification", "h. test execution plan", "validation", "verification plan"] {
+            assert!(is_plan(title), "{title}");
+        }
+        for title in ["verification results", "verification log", "validation of input", "tests"] {
+            assert!(!is_plan(title), "{title}");
+        }
     }
 
     #[test]

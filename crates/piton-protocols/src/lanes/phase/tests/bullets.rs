@@ -48,6 +48,14 @@ fn an_item_without_a_type_is_the_heading_of_the_typed_items_below_it() {
         &["test work: a.rs | `make a` => make a", "impl work: b.rs | - | `make b` => make b"],
     );
     check(
+        "**Tasks**:\n- **Task 1**: Types\n  Type: impl\n  Test command: `make a`\n- SL-1.2 Tests\n  - test: b\n  - impl: c\n",
+        &[
+            "impl work: **Task 1**: Types; Type: impl; Test command: `make a` => make a",
+            "test work: b => ",
+            "impl work: c => ",
+        ],
+    );
+    check(
         "- impl: add x\n  - verify: `make x`\n- verify: these:\n  - `make a`\n  - `make b` exits 0\n",
         &[
             "impl work: add x => ",
