@@ -14,7 +14,7 @@ use crate::mcp::{Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, MCP_TOOL, Permissions, Program};
 use crate::setup::{Stop, StopPlace, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
-use crate::verdict::{Exit, Verdict, from_status, from_words};
+use crate::verdict::{Exit, Verdict, denied, from_status, from_words, stopped_by_own_hook};
 
 /// Claude Code.
 #[derive(Debug)]
@@ -389,7 +389,8 @@ impl Reader for Stream {
         };
         let said = if end.said.is_empty() { end.subtype.clone() } else { end.said.clone() };
         match end.reason.as_str() {
-            "hook_stopped" => return Verdict::Stopped,
+            "hook_stopped" if exit.is_asked => return Verdict::Stopped,
+            "hook_stopped" => return stopped_by_own_hook(&said),
             "aborted_tools" => return Verdict::Interrupted(said),
             "prompt_too_long" | "rapid_refill_breaker" => return Verdict::Full(said),
             "max_turns" | "budget_exhausted" => return Verdict::Spent(said),
@@ -409,11 +410,8 @@ impl Reader for Stream {
             let by_words = || from_words(&said, clock);
             return end.status.map_or_else(by_words, |status| from_status(status, &said, clock));
         }
-        if !self.denied.is_empty() {
-            return Verdict::Denied(format!(
-                "it was not allowed to use {}",
-                self.denied.join(", ")
-            ));
+        if let Some(denied) = denied(&self.denied) {
+            return denied;
         }
         if !self.dead_servers.is_empty() {
             let names = self.dead_servers.join(", ");

@@ -13,7 +13,7 @@ use crate::mcp::{self, Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
 use crate::setup::Record;
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing};
-use crate::verdict::{Exit, Verdict, from_words};
+use crate::verdict::{Exit, Verdict, denied, from_words};
 
 /// Codex.
 #[derive(Debug)]
@@ -102,7 +102,28 @@ struct Item<'a> {
     tool: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     query: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    status: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    error: Option<Problem<'a>>,
 }
+
+impl Item<'_> {
+    /// Whether it was not allowed. An operation that only failed was.
+    fn is_denied(&self) -> bool {
+        let said =
+            self.error.as_ref().map(|error| error.message.to_lowercase()).unwrap_or_default();
+        let is_told = DENIALS.iter().any(|sign| said.contains(sign));
+        match self.status.as_deref() {
+            Some("declined") => true,
+            Some("failed") => is_told,
+            _ => false,
+        }
+    }
+}
+
+/// What Codex says of a call of an MCP server that nobody approved.
+const DENIALS: [&str; 3] = ["requires approval", "user rejected", "user cancelled"];
 
 #[derive(Debug, Deserialize)]
 struct Problem<'a> {
@@ -188,6 +209,8 @@ struct Stream {
     resets: Option<Timestamp>,
     failed: Option<String>,
     is_complete: bool,
+    /// Operations that it was not allowed.
+    denied: Vec<String>,
 }
 
 impl Stream {
@@ -204,6 +227,10 @@ impl Stream {
         self.in_flight.retain(|(id, _)| *id != item.id);
         if let (Some(Said::Doing(line)), true) = (&said, has_begun) {
             self.in_flight.push((item.id.clone().into_owned(), line.clone()));
+        }
+        if let (Some(Said::Doing(line)), true) = (&said, !has_begun && item.is_denied()) {
+            self.denied.push(line.clone());
+            return Some(Said::Denied(line.clone()));
         }
         said.filter(|_| has_begun)
     }
@@ -284,7 +311,9 @@ impl Reader for Stream {
                 }
                 other => other,
             },
-            None if self.is_complete && exit.is_zero() => Verdict::Succeeded,
+            None if self.is_complete && exit.is_zero() => {
+                denied(&self.denied).unwrap_or(Verdict::Succeeded)
+            }
             None if exit.is_asked => Verdict::Stopped,
             None if self.session.is_none() && exit.code.is_some_and(|code| code != 0) => {
                 from_words(&errors.join("\n"), clock)

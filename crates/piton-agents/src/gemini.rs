@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
 use crate::setup::{Record, Stop, StopPlace, extension, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing};
-use crate::verdict::{Exit, Verdict, from_status, from_words};
+use crate::verdict::{Exit, Verdict, denied, from_status, from_words, stopped_by_own_hook};
 
 /// Gemini CLI.
 #[derive(Debug)]
@@ -174,8 +174,10 @@ struct Stream {
     has_totals: bool,
     has_begun: bool,
     in_flight: Vec<(String, String)>,
-    /// Whether a hook of ours stopped it.
-    is_stopped: bool,
+    /// What a hook said that stopped it, ours or another.
+    stopped: Option<String>,
+    /// Tools that it was not allowed to use.
+    denied: Vec<String>,
     end: Option<Result<(), String>>,
 }
 
@@ -205,9 +207,20 @@ impl Reader for Stream {
             }
             "tool_result" => {
                 let ended = text(&line.tool_id);
+                let operation = self.in_flight.iter().find(|(id, _)| *id == ended);
+                let operation = operation.map(|(_, what)| what.clone()).unwrap_or_default();
                 self.in_flight.retain(|(id, _)| *id != ended);
-                self.is_stopped |= line.error.is_some_and(|error| error.kind == "stop_execution");
-                Vec::new()
+                match line.error {
+                    Some(error) if error.kind == "stop_execution" => {
+                        self.stopped = Some(error.message.into_owned());
+                        Vec::new()
+                    }
+                    Some(error) if is_denial(&error) => {
+                        self.denied.push(operation.clone());
+                        vec![Said::Denied(operation)]
+                    }
+                    _ => Vec::new(),
+                }
             }
             "result" => {
                 if let Some(stats) = line.stats {
@@ -250,10 +263,13 @@ impl Reader for Stream {
 
     fn verdict(&self, exit: Exit, errors: &[String], clock: Clock) -> Verdict {
         match &self.end {
-            Some(Ok(())) if self.is_stopped => Verdict::Stopped,
-            Some(Ok(())) if exit.is_zero() => Verdict::Succeeded,
+            Some(Ok(())) => match &self.stopped {
+                Some(_) if exit.is_asked => Verdict::Stopped,
+                Some(why) => stopped_by_own_hook(why),
+                None if !exit.is_zero() => Verdict::Failed(how(exit)),
+                None => denied(&self.denied).unwrap_or(Verdict::Succeeded),
+            },
             Some(Err(said)) => failed(said, clock),
-            Some(Ok(())) => Verdict::Failed(format!("exit code {}", exit.code.unwrap_or(-1))),
             None if !self.has_begun && exit.code.is_some_and(|code| code != 0) => {
                 from_words(&errors.join("\n"), clock)
             }
@@ -265,6 +281,19 @@ impl Reader for Stream {
     fn in_flight(&self) -> Vec<String> {
         self.in_flight.iter().map(|(_, what)| what.clone()).collect()
     }
+}
+
+/// What Gemini CLI says of a tool that needs somebody who confirms it, or that its rules forbid.
+const DENIALS: [&str; 3] =
+    ["requires user confirmation", "denied by policy", "not supported in non-interactive mode"];
+
+fn is_denial(error: &Problem<'_>) -> bool {
+    let said = error.message.to_lowercase();
+    error.kind == "policy_violation" || DENIALS.iter().any(|sign| said.contains(sign))
+}
+
+fn how(exit: Exit) -> String {
+    exit.code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"))
 }
 
 /// What a failure means: by the status that the API gave, else by its words. A used-up quota of the day

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::mcp::{self, Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
 use crate::setup::{STOP_FILE, Stop, StopPlace, plugin};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
-use crate::verdict::{Exit, Verdict, from_status, from_words};
+use crate::verdict::{Exit, Verdict, denied, from_status, from_words};
 
 /// opencode.
 #[derive(Debug)]
@@ -119,6 +120,10 @@ struct Part<'a> {
 struct ToolState<'a> {
     #[serde(default, borrow)]
     title: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    status: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    error: Option<Cow<'a, str>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -142,7 +147,7 @@ struct Problem<'a> {
     #[serde(default, borrow)]
     name: Cow<'a, str>,
     #[serde(default, borrow)]
-    data: Option<Details<'a>>,
+    data: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,6 +159,18 @@ struct Details<'a> {
     status_code: Option<u16>,
 }
 
+impl ToolState<'_> {
+    /// Whether it was not allowed. An operation that only failed was.
+    fn is_denied(&self) -> bool {
+        let said = self.error.as_deref().unwrap_or_default().to_lowercase();
+        self.status.as_deref() == Some("error") && DENIALS.iter().any(|sign| said.contains(sign))
+    }
+}
+
+/// What opencode says of a tool that nobody or a rule allowed.
+const DENIALS: [&str; 2] =
+    ["rejected permission to use", "has specified a rule which prevents you from using"];
+
 /// What the stream has said so far.
 #[derive(Debug, Default)]
 struct Stream {
@@ -161,13 +178,32 @@ struct Stream {
     totals: Totals,
     is_complete: bool,
     failed: Option<Failure>,
+    /// Operations that it was not allowed.
+    denied: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Failure {
     name: String,
     said: String,
     status: Option<u16>,
+}
+
+impl Failure {
+    /// Some errors have no message; their name and what comes with it are all that tells of them.
+    fn of(problem: &Problem<'_>) -> Self {
+        let data = problem.data.map(RawValue::get);
+        let details = data.and_then(|data| serde_json::from_str::<Details<'_>>(data).ok());
+        let status = details.as_ref().and_then(|details| details.status_code);
+        let message = details.map(|details| details.message.into_owned()).unwrap_or_default();
+        let name = problem.name.clone().into_owned();
+        let said = if message.is_empty() {
+            format!("{name} {}", data.unwrap_or_default()).trim().to_owned()
+        } else {
+            message
+        };
+        Self { name, said, status }
+    }
 }
 
 impl Stream {
@@ -208,16 +244,16 @@ impl Reader for Stream {
             ("tool_use", Some(part)) => {
                 let title = part.state.as_ref().and_then(|state| state.title.as_deref());
                 let tool = part.tool.as_deref().unwrap_or_default();
-                said.extend(doing(&[tool, title.unwrap_or_default()]));
+                if part.state.as_ref().is_some_and(ToolState::is_denied) {
+                    self.denied.push(tool.to_owned());
+                    said.push(Said::Denied(tool.to_owned()));
+                } else {
+                    said.extend(doing(&[tool, title.unwrap_or_default()]));
+                }
             }
             ("step_finish", Some(part)) => said.extend(self.step_finished(part)),
             ("error", _) => {
-                let error = line.error;
-                let name = error.as_ref().map(|e| e.name.clone().into_owned()).unwrap_or_default();
-                let details = error.and_then(|error| error.data);
-                let status = details.as_ref().and_then(|details| details.status_code);
-                let said = details.map(|details| details.message.into_owned()).unwrap_or_default();
-                self.failed = Some(Failure { name, said, status });
+                self.failed = Some(line.error.as_ref().map(Failure::of).unwrap_or_default());
             }
             _ => {}
         }
@@ -234,14 +270,22 @@ impl Reader for Stream {
                 "MessageAbortedError" if exit.is_asked => Verdict::Stopped,
                 "MessageAbortedError" => Verdict::Interrupted(failure.said.clone()),
                 "ContextOverflowError" => Verdict::Full(failure.said.clone()),
-                "ProviderAuthError" => Verdict::Refused(failure.said.clone()),
+                "ProviderAuthError" | "ProviderModelNotFoundError" => {
+                    Verdict::Refused(failure.said.clone())
+                }
                 _ => failure.status.map_or_else(
                     || from_words(&failure.said, clock),
                     |status| from_status(status, &failure.said, clock),
                 ),
             },
-            None if self.is_complete && exit.is_zero() => Verdict::Succeeded,
+            None if self.is_complete && exit.is_zero() => {
+                denied(&self.denied).unwrap_or(Verdict::Succeeded)
+            }
             None if exit.is_asked => Verdict::Stopped,
+            // What it asked about and nobody answered ends the turn.
+            None if exit.is_zero() && !self.denied.is_empty() => {
+                denied(&self.denied).unwrap_or(Verdict::Succeeded)
+            }
             None if self.session.is_none() && exit.code.is_some_and(|code| code != 0) => {
                 from_words(&errors.join("\n"), clock)
             }

@@ -13,6 +13,8 @@ pub struct Own {
     pub asking_servers: Vec<String>,
     /// Files with hooks that nobody has trusted.
     pub untrusted_hooks: Vec<String>,
+    /// The file that switches off all hooks.
+    pub hooks_off: Option<String>,
 }
 
 /// Reads the settings of a program; `files` are their paths and texts.
@@ -39,7 +41,13 @@ fn claude(files: &[(String, String)]) -> Own {
         let names = permissions["allow"].as_array().is_some_and(|allowed| !allowed.is_empty());
         names || permissions["defaultMode"].as_str().is_some_and(|m| WRITING_MODES.contains(&m))
     });
-    Own { allows, ..Own::default() }
+    // Of several files the last one that says it counts.
+    let mut said = files.iter().rev().filter_map(|(path, text)| {
+        let settings = serde_json::from_str::<Value>(text).ok()?;
+        Some((path, settings["disableAllHooks"].as_bool()?))
+    });
+    let hooks_off = said.next().filter(|(_, is_off)| *is_off).map(|(path, _)| path.clone());
+    Own { allows, hooks_off, ..Own::default() }
 }
 
 /// The mode in which Codex asks nobody about the tools of an MCP server.

@@ -120,7 +120,7 @@ pub enum Gap {
     McpServers(Vec<String>),
     /// It passes over the hooks in these files, which nobody has trusted.
     UntrustedHooks(Vec<String>),
-    /// This argument switches off the hooks that stop it between operations.
+    /// This argument or setting switches off the hooks that stop it between operations.
     HooksOff(String),
 }
 
@@ -174,8 +174,8 @@ impl Gap {
                 "hooks in {} are not trusted and are passed over: start `{program}` here once",
                 files.join(", ")
             ),
-            Self::HooksOff(word) => format!(
-                "`{word}` in `args` switches off hooks: it cannot be stopped between operations"
+            Self::HooksOff(what) => format!(
+                "{what} switches off hooks: it is ended where it should stop between operations"
             ),
         }
     }
@@ -183,6 +183,14 @@ impl Gap {
 
 /// Arguments of Claude Code that switch off all hooks.
 const HOOKS_OFF: [&str; 2] = ["--bare", "--safe-mode"];
+
+/// Words of arguments with which a person allows something by themselves.
+const GRANTS: [&str; 7] =
+    ["permission", "allowed", "approv", "sandbox", "yolo", "full-auto", "settings"];
+
+fn grants(args: &[String]) -> bool {
+    args.iter().any(|word| GRANTS.iter().any(|grant| word.to_lowercase().contains(grant)))
+}
 
 /// What an agent lacks, the worst first; what cannot be known behind that is not guessed.
 pub fn gaps(seen: &Seen, agent: &Agent) -> Vec<Gap> {
@@ -194,7 +202,8 @@ pub fn gaps(seen: &Seen, agent: &Agent) -> Vec<Gap> {
     let (program, permissions) = (agent.program.as_str(), agent.permissions);
     add(seen.version.is_none(), Gap::NoAnswer);
     let is_own = permissions == Permissions::Own;
-    add(is_own && agent.tools.is_empty() && !seen.own.allows, Gap::NoPermission);
+    let is_allowed = seen.own.allows || !agent.tools.is_empty() || grants(&agent.args);
+    add(is_own && !is_allowed, Gap::NoPermission);
     let is_all = permissions == Permissions::All;
     add(program == "claude" && is_all && seen.is_root, Gap::Root);
     add(!seen.has_login, Gap::NoLogin);
@@ -205,7 +214,9 @@ pub fn gaps(seen: &Seen, agent: &Agent) -> Vec<Gap> {
     add(!untrusted.is_empty(), Gap::UntrustedHooks(untrusted));
     let off = agent.args.iter().find(|word| HOOKS_OFF.contains(&word.as_str()));
     if let Some(word) = off.filter(|_| program == "claude") {
-        add(true, Gap::HooksOff(word.clone()));
+        add(true, Gap::HooksOff(format!("`{word}` in `args`")));
+    } else if let Some(file) = &seen.own.hooks_off {
+        add(true, Gap::HooksOff(format!("`disableAllHooks` in {file}")));
     }
     gaps
 }
@@ -247,7 +258,10 @@ mod tests {
         let all = Agent { permissions: Permissions::All, ..claude.clone() };
         assert_eq!(gaps(&Seen { is_root: true, ..ready.clone() }, &all), [Gap::Root]);
         let bare = Agent { args: vec!["--bare".to_owned()], ..claude };
-        assert_eq!(gaps(&ready, &bare), [Gap::HooksOff("--bare".to_owned())]);
+        assert_eq!(gaps(&ready, &bare), [Gap::HooksOff("`--bare` in `args`".to_owned())]);
+        let own = Own { hooks_off: Some("s.json".to_owned()), ..Own::default() };
+        let off = gaps(&Seen { own, ..ready.clone() }, &Agent::new("claude", "claude"));
+        assert_eq!(off, [Gap::HooksOff("`disableAllHooks` in s.json".to_owned())]);
         let asking_servers = vec!["db".to_owned()];
         let own = Own { asking_servers, untrusted_hooks: vec!["h".to_owned()], ..Own::default() };
         let asks = Gap::McpServers(vec!["db".to_owned()]);

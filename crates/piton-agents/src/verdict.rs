@@ -42,8 +42,8 @@ pub(crate) fn from_words(said: &str, clock: Clock) -> Verdict {
         return Verdict::Refused(text);
     }
     let lines: Vec<String> = said.lines().map(str::to_owned).collect();
-    let remains =
-        Remains { in_test: false, is_agent: true, lines: &lines, offset_secs: clock.offset_secs };
+    let (lines, offset_secs) = (&lines, clock.offset_secs);
+    let remains = Remains { in_test: false, is_agent: true, is_told: true, lines, offset_secs };
     let classified = failure::classify(remains, clock.now);
     match classified.class {
         Class::RateLimit => Verdict::Limited { until: classified.reset, said: text },
@@ -69,6 +69,18 @@ pub(crate) fn from_status(status: u16, said: &str, clock: Clock) -> Verdict {
     }
 }
 
+/// A hook stopped a program, and we did not ask for it: it would again.
+pub(crate) fn stopped_by_own_hook(said: &str) -> Verdict {
+    let why = if said.is_empty() { "it gave no reason" } else { said };
+    Verdict::Failed(format!("a hook of its own stopped it: {why}"))
+}
+
+/// What it means that a program was not allowed to do something, if it was not.
+pub(crate) fn denied(operations: &[String]) -> Option<Verdict> {
+    let words = || format!("it was not allowed to use {}", operations.join(", "));
+    (!operations.is_empty()).then(|| Verdict::Denied(words()))
+}
+
 /// The context is full, in the words of programs and services.
 const FULL: &[&str] = &[
     "prompt is too long",
@@ -82,6 +94,8 @@ const FULL: &[&str] = &[
 /// Nothing that passes by itself: account, credit, model.
 const REFUSED: &[&str] = &[
     "invalid api key",
+    "api key not valid",
+    "api key expired",
     "authentication",
     "unauthorized",
     "not logged in",
@@ -91,6 +105,10 @@ const REFUSED: &[&str] = &[
     "billing",
     "model not found",
     "model_not_found",
+    "modelnotfound",
+    "model is not supported",
+    "issue with the selected model",
+    "has disabled claude",
     "does not exist or you do not have access",
     "permission_error",
     "cannot be used with root",
@@ -106,6 +124,7 @@ mod tests {
         // 2026-11-17 08:00:00 UTC.
         let clock = Clock { now: Timestamp(1_794_902_400_000), offset_secs: 3600 };
         let hour = |h: i64| Timestamp(1_794_873_600_000 + h * 3_600_000);
+        let minute = |m: i64| Timestamp(1_794_873_600_000 + m * 60_000);
         let limited = |said: &str, until: Option<Timestamp>| {
             assert_eq!(
                 from_words(said, clock),
@@ -121,7 +140,30 @@ mod tests {
         for said in ["API Error: 529 Overloaded.", "We’re currently experiencing high demand"] {
             assert!(!matches!(from_words(said, clock), Verdict::Failed(_)), "{said}");
         }
-        for said in ["Invalid API key · Fix external API key", "Your credit balance is too low"] {
+        limited("Your workspace is out of credits. Try again at 10:06 AM.", Some(minute(546)));
+        limited("Fast mode is exhausted · resets 9am (UTC)", Some(hour(9)));
+        limited("Resets at 9am (UTC): your allowance is used up", Some(hour(9)));
+        limited("You have hit your monthly cap. It refreshes at 9am (UTC)", Some(hour(9)));
+        limited("Out of Sonnet quota · available again at 9am (UTC)", Some(hour(9)));
+        limited("Your plan renews tomorrow at 9am (UTC)", Some(hour(33)));
+        for said in ["Request timed out.", "API Error: Stream idle timeout - partial response"] {
+            assert_eq!(from_words(said, clock), Verdict::Unavailable(said.to_owned()));
+        }
+        for said in [
+            "I reset the branch and stopped after 3 tries",
+            "the cache is refreshed, then it fails",
+            "connection pool reset 30 s ago",
+        ] {
+            assert_eq!(from_words(said, clock), Verdict::Failed(said.to_owned()));
+        }
+        for said in [
+            "Invalid API key · Fix external API key",
+            "Your credit balance is too low",
+            "API key not valid. Please pass a valid API key.",
+            "The 'x' model is not supported when using Codex with a ChatGPT account.",
+            "There is an issue with the selected model (x). It may not exist.",
+            "Your organization has disabled Claude subscription access for Claude Code",
+        ] {
             assert_eq!(from_words(said, clock), Verdict::Refused(said.to_owned()));
         }
         let full = "This model's maximum context length is 200000 tokens.";

@@ -20,6 +20,9 @@ fn exit(code: i32) -> Exit {
     Exit { code: Some(code), is_asked: false }
 }
 
+/// We asked it to stop, and it ended with 0.
+const ASKED: Exit = Exit { code: Some(0), is_asked: true };
+
 fn judged(program: &str, lines: &[&str], code: i32) -> Verdict {
     read(program, lines).0.verdict(exit(code), &[], CLOCK)
 }
@@ -78,7 +81,7 @@ fn claude_is_judged_by_all_signs_together() {
                 r#""subtype":"success","is_error":false,"terminal_reason":"hook_stopped","result":"""#,
             ),
             0,
-            Verdict::Stopped,
+            Verdict::Failed(said("a hook of its own stopped it: success")),
         ),
         (
             result(
@@ -217,7 +220,10 @@ fn gemini_is_done_only_with_a_result() {
     let (reader, _) = read("gemini", &[init, tool, ok, success]);
     assert_eq!(reader.totals().tokens, Tokens { input: 2000, cached: 1000, output: 79 });
     assert_eq!(reader.verdict(exit(0), &[], CLOCK), Verdict::Succeeded);
-    assert_eq!(judged("gemini", &[init, tool, stopped, success], 0), Verdict::Stopped);
+    let (reader, _) = read("gemini", &[init, tool, stopped, success]);
+    assert_eq!(reader.verdict(ASKED, &[], CLOCK), Verdict::Stopped);
+    let own = "a hook of its own stopped it: halt".to_owned();
+    assert_eq!(reader.verdict(exit(0), &[], CLOCK), Verdict::Failed(own));
     assert!(matches!(judged("gemini", &[init, quota], 173), Verdict::Limited { .. }));
     let api = |code: u16, said: &str| {
         format!(
@@ -298,6 +304,60 @@ fn any_program_may_report_on_itself() {
         reader.verdict(exit(1), &[], CLOCK),
         Verdict::Limited { until, said: String::new() }
     );
+}
+
+/// Lost: a step counts as done whose agent was not allowed to do its work.
+#[test]
+fn what_a_program_was_not_allowed_is_a_denial() {
+    let denied = |what: &str| Verdict::Denied(format!("it was not allowed to use {what}"));
+    let item = |item: &str| format!(r#"{{"type":"item.completed","item":{item}}}"#);
+    let done = r#"{"type":"turn.completed","usage":{"input_tokens":1}}"#;
+    let codex = |line: &str| judged("codex", &[CODEX_START, CODEX_TURN, &item(line), done], 0);
+    let call = r#"{"id":"i","type":"mcp_tool_call","server":"db","tool":"drop","error":{"message":"MCP tool call requires approval, but approval policy is never"},"status":"failed"}"#;
+    assert_eq!(codex(call), denied("db drop"));
+    let declined = r#"{"id":"i","type":"command_execution","command":"rm x","status":"declined"}"#;
+    assert_eq!(codex(declined), denied("Bash rm x"));
+    let failed = r#"{"id":"i","type":"command_execution","command":"false","exit_code":1,"status":"failed"}"#;
+    assert_eq!(codex(failed), Verdict::Succeeded, "an operation may fail");
+    let missed = r#"{"id":"i","type":"mcp_tool_call","server":"db","tool":"x","error":null,"status":"failed"}"#;
+    assert_eq!(codex(missed), Verdict::Succeeded);
+
+    let tool = |error: &str| {
+        format!(
+            r#"{{"type":"tool_use","sessionID":"s","part":{{"tool":"bash","state":{{"status":"error","error":"{error}"}}}}}}"#
+        )
+    };
+    let stop = r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#;
+    let opencode = |error: &str| judged("opencode", &[&tool(error), stop], 0);
+    let rejected = "The user rejected permission to use this specific tool call.";
+    assert_eq!(opencode(rejected), denied("bash"));
+    let calls = stop.replace("\"stop\"", "\"tool-calls\"");
+    assert_eq!(judged("opencode", &[&tool(rejected), &calls], 0), denied("bash"));
+    assert_eq!(opencode("File not found: permission.txt"), Verdict::Succeeded);
+
+    let init = r#"{"type":"init","session_id":"g-1","model":"gemini-x"}"#;
+    let uses = r#"{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{"command":"make"}}"#;
+    let success = r#"{"type":"result","status":"success","stats":{"input":1}}"#;
+    let result = |kind: &str, said: &str| {
+        format!(
+            r#"{{"type":"tool_result","tool_id":"t1","status":"error","error":{{"type":"{kind}","message":"{said}"}}}}"#
+        )
+    };
+    let gemini =
+        |kind: &str, said: &str| judged("gemini", &[init, uses, &result(kind, said), success], 0);
+    let refused = denied("run_shell_command make");
+    assert_eq!(gemini("policy_violation", "Tool execution denied by policy."), refused);
+    assert_eq!(gemini("shell_execute_error", "exit code 1"), Verdict::Succeeded);
+}
+
+/// Lost: a night is spent on a model or a key that no attempt can use.
+#[test]
+fn an_error_of_opencode_without_a_message_says_its_name() {
+    let error = r#"{"type":"error","sessionID":"s","error":{"name":"ProviderModelNotFoundError","data":{"providerID":"p","modelID":"m"}}}"#;
+    let said = r#"ProviderModelNotFoundError {"providerID":"p","modelID":"m"}"#;
+    assert_eq!(judged("opencode", &[error], 1), Verdict::Refused(said.to_owned()));
+    let error = r#"{"type":"error","sessionID":"s","error":{"name":"UnknownError"}}"#;
+    assert_eq!(judged("opencode", &[error], 1), Verdict::Failed("UnknownError".to_owned()));
 }
 
 proptest! {

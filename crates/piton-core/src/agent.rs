@@ -28,6 +28,10 @@ pub const HANDOFFS_DEFAULT: u32 = 10;
 /// that a night is not lost to a request that nobody answers.
 pub const SILENCE_DEFAULT: Millis = Millis(20 * 60 * 1000);
 
+/// How long an agent may go on with the operation under way once it was asked to stop: longer than most
+/// builds and test suites, short enough that what is used meanwhile is little.
+pub const STOP_GRACE: Millis = Millis(15 * 60 * 1000);
+
 /// Prices of a model that nobody named: those of a large one, so that the budget of money stops too
 /// early rather than too late.
 pub const PRICES_DEFAULT: Prices = Prices { input: 5_000_000, cached: 500_000, output: 25_000_000 };

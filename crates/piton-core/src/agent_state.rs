@@ -121,6 +121,13 @@ impl Day {
         at.0.div_euclid(DAY_MS)
     }
 
+    /// A day by its number, as `2026-11-18`.
+    pub fn date(number: i64) -> String {
+        let days = i32::try_from(number).unwrap_or_default();
+        let date = jiff::civil::date(1970, 1, 1).checked_add(jiff::Span::new().days(days));
+        date.map_or_else(|_| number.to_string(), |date| date.to_string())
+    }
+
     /// Whether nothing was ever used.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

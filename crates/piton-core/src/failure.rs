@@ -38,6 +38,8 @@ pub struct Remains<'a> {
     pub in_test: bool,
     /// Whether the step is a prompt to an agent.
     pub is_agent: bool,
+    /// Whether the lines are what a program says of its own failure, and nothing else.
+    pub is_told: bool,
     /// The last lines of its output.
     pub lines: &'a [String],
     /// The offset of this machine's clock from UTC: output may name a time of day.
@@ -74,9 +76,16 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
     if signs::is_overloaded(&text) {
         return Classified { class: Class::Network, reset: None };
     }
-    let named = signs::names_a_reset(&text);
-    let reset =
-        named.then(|| reset::find(&text.to_lowercase(), now, remains.offset_secs)).flatten();
+    let lower = text.to_lowercase();
+    let reset = match () {
+        () if signs::names_a_reset(&text) || remains.is_told && signs::names_another_try(&text) => {
+            reset::find(&lower, now, remains.offset_secs)
+        }
+        () if remains.is_told && signs::speaks_of_a_reset(&text) => {
+            reset::point(&lower, now, remains.offset_secs)
+        }
+        () => None,
+    };
     let class = if reset.is_some() { Class::RateLimit } else { Class::Agent };
     Classified { class, reset }
 }
@@ -185,6 +194,13 @@ fn waiting(
     };
     // With a limit of 0, it is a failure like any other.
     (limit.0 > 0).then_some(Waiting { wait, waited, limit, name })
+}
+
+/// How long an agent is not started again that ended before its model answered; `restarts` is how often
+/// that was.
+pub fn restart_wait(restarts: u32) -> Millis {
+    let times = restarts.saturating_sub(1);
+    doubled(NETWORK_WAIT_FIRST, times, NETWORK_WAIT_MAX).unwrap_or(NETWORK_WAIT_MAX)
 }
 
 /// What prevents another attempt of a failed step: a budget that is used up.

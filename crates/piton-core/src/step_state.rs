@@ -181,6 +181,13 @@ pub struct FailedAttempt {
     pub exit_code: Option<i32>,
 }
 
+impl FailedAttempt {
+    /// Whether it tells nothing of the work: a limit or a network, which pass by themselves.
+    pub fn passes_by_itself(&self) -> bool {
+        matches!(self.class, Class::RateLimit | Class::Network)
+    }
+}
+
 impl Progress {
     fn is_pending(&self) -> bool {
         *self == Self::Pending
@@ -244,8 +251,13 @@ impl StepState {
         cluster.map_or(0, |c| c.count)
     }
 
+    /// The last failed attempt that tells something of the work.
+    pub fn last_failure(&self) -> Option<&FailedAttempt> {
+        self.failure_context.iter().rev().find(|failed| !failed.passes_by_itself())
+    }
+
     /// What the next attempt has to know: what reviewers want changed, then the failed attempts, as
-    /// `Attempt N: error` and the last lines of each.
+    /// `Attempt N: error` and the last lines of each. What passes by itself is left out.
     pub fn failure_text(&self) -> String {
         use std::fmt::Write as _;
         let mut text = String::new();
@@ -255,7 +267,7 @@ impl StepState {
                 let _ = writeln!(text, "  {line}");
             }
         }
-        for failed in &self.failure_context {
+        for failed in self.failure_context.iter().filter(|failed| !failed.passes_by_itself()) {
             let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
             if let Some(command) = &failed.command {
                 let exit = failed.exit_code.map(|code| format!(" (exit {code})"));

@@ -173,7 +173,7 @@ fn each_end_of_an_agent_has_its_consequence() {
         (Judgement::Refused(text()), fail(Class::Agent, true)),
         (Judgement::Full(text()), Follow::HandOff(text())),
         (Judgement::Denied(text()), fail(Class::Agent, false)),
-        (Judgement::Spent(text()), fail(Class::Agent, false)),
+        (Judgement::Spent(text()), fail(Class::Agent, true)),
         (Judgement::Failed(text()), fail(Class::Agent, false)),
         (Judgement::Interrupted(text()), Follow::Interrupt(text())),
     ];

@@ -14,7 +14,35 @@ const BERLIN_SECS: i32 = 3600;
 
 fn class_of(text: &str, in_test: bool, is_agent: bool) -> Classified {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    classify(Remains { in_test, is_agent, lines: &lines, offset_secs: BERLIN_SECS }, NOW)
+    let is_told = false;
+    classify(Remains { in_test, is_agent, is_told, lines: &lines, offset_secs: BERLIN_SECS }, NOW)
+}
+
+/// What a program says of its own failure.
+fn told(text: &str) -> Classified {
+    let lines = [text.to_owned()];
+    let (in_test, is_agent, is_told) = (false, true, true);
+    classify(Remains { in_test, is_agent, is_told, lines: &lines, offset_secs: BERLIN_SECS }, NOW)
+}
+
+/// Lost: attempts are spent on a limit of a new name, which says when it ends.
+#[test]
+fn a_failure_that_names_a_reset_parks_whatever_the_limit_is_called() {
+    let at = |seconds: i64| Some(Timestamp(seconds * 1000));
+    for (text, reset) in [
+        ("Your workspace is out of credits. Try again at 10:06 PM.", at(1_763_240_760)),
+        ("Fast mode is exhausted · resets 9pm (UTC)", at(1_763_240_400)),
+        ("Resets at 9pm (UTC): your allowance is used up", at(1_763_240_400)),
+        ("You have hit your monthly cap. It refreshes at 9pm (UTC)", at(1_763_240_400)),
+        ("No Sonnet quota · available again at 9pm (UTC)", at(1_763_240_400)),
+        ("Your plan renews on Nov 17 at 1pm", at(1_763_380_800)),
+        ("Too much at once, try again in 5 minutes", at(NOW.0 / 1000 + 300)),
+    ] {
+        assert_eq!(told(text), Classified { class: Class::RateLimit, reset }, "{text}");
+    }
+    for text in ["it was reset 3 times", "the pool resets in 8 seconds", "try again later"] {
+        assert_eq!(told(text).class, Class::Agent, "{text}");
+    }
 }
 
 #[test]
@@ -230,7 +258,17 @@ fn the_reset_of_a_rate_limit_is_read_in_every_form() {
         ("You've hit your Opus limit · resets Nov 21, 10:26pm (UTC)", at(1_763_763_960)),
         ("You've hit your weekly limit · resets Nov 17, 1pm (Asia/Kolkata)", at(1_763_364_600)),
         ("Limit reached · resets 8pm", at(1_763_233_200)),
-        ("You're out of extra usage · resets 8pm (Nowhere/At_All)", at(1_763_233_200)),
+        ("You're out of extra usage · resets 8pm (Nowhere/At_All)", None),
+        ("rate limit, resets 9am (GMT+2)", at(1_763_276_400)),
+        ("rate limit, resets 9pm (UTC-05:30)", at(1_763_260_200)),
+        ("rate limit, resets 3am (PST)", at(1_763_290_800)),
+        ("rate limit, resets 3am PST", at(1_763_290_800)),
+        ("rate limit, resets 9am (CET)", at(1_763_280_000)),
+        ("rate limit, resets 3am (Etc/GMT+5)", at(1_763_280_000)),
+        ("rate limit, resets 3am (XYZ)", None),
+        ("rate limit, resets 8pm (in an hour)", at(1_763_233_200)),
+        ("rate limit, resets tomorrow at 9am (UTC)", at(1_763_283_600)),
+        ("rate limit, resets today 9pm (UTC)", at(1_763_240_400)),
         ("You have used your plan's new allowance. It resets at 8pm.", at(1_763_233_200)),
         ("Your plan's monthly cap is used up; it resets on Nov 17 at 1pm", at(1_763_380_800)),
         ("No messages left today. They reset in 2 hours.", after(7_200_000)),

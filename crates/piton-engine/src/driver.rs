@@ -22,6 +22,7 @@ mod dispatch;
 mod drift;
 mod exits;
 mod files;
+mod halting;
 mod inbox;
 mod lanes;
 mod left;
@@ -150,6 +151,7 @@ impl<'a> Driver<'a> {
             }
             self.recheck()?;
             self.count_day()?;
+            self.end_unstopped()?;
             let actions = decide(&self.plan, &self.state, &self.options.limits, self.clock.at);
             let decided = self.take(actions)?;
             if let Some(verdict) = decided.verdict {
@@ -280,7 +282,7 @@ impl<'a> Driver<'a> {
                 }
                 Action::Exhausted(budget) => self.record(Event::BudgetExhausted(budget))?,
                 Action::StopAgent { step, attempt } => {
-                    self.world.stop_agent(&Attempt { step, number: attempt })?;
+                    self.ask_to_stop(&Attempt { step, number: attempt })?;
                 }
                 Action::Warn(warned) => self.warn_budget(warned)?,
                 Action::EndAll => self.end_all("a budget of time is used up")?,
@@ -336,6 +338,11 @@ impl<'a> Driver<'a> {
             Happening::NotStarted { attempt, error, .. } => self.not_started(&attempt, &error),
             Happening::Said { attempt, heard } => self.said(&attempt, &heard),
             Happening::Silent { attempt, silence } => self.silent(&attempt, silence),
+            Happening::Warned(words) => {
+                let words = self.redact(&words);
+                self.warn(words);
+                Ok(())
+            }
             Happening::Signal(signal) => self.signalled(signal),
             Happening::Fenced => Err(Error::TakenOver),
             Happening::KeeperGone => {

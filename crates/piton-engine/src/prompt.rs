@@ -54,7 +54,7 @@ pub(crate) fn continuing(step: &StepState) -> String {
 
 /// What a session is told whose window is filling up: only why the last attempt failed, in one line.
 fn minimal(step: &StepState, text: &mut String) {
-    if let Some(last) = step.failure_context.last() {
+    if let Some(last) = step.last_failure() {
         let line = last.error.lines().next().unwrap_or_default();
         let _ = writeln!(text, "\nThe last failure of this step: {line}");
     }

@@ -95,6 +95,8 @@ pub struct Attached {
 pub struct Reported {
     /// Facts for the ledger.
     pub facts: Facts,
+    /// Whether it said what it cost, be it nothing.
+    pub has_cost: bool,
     /// Artifacts it made beyond those declared.
     pub artifacts: Vec<String>,
     /// The command that it was about to run last, where it runs several.
@@ -133,6 +135,8 @@ pub enum Happening {
         /// For how long.
         silence: Millis,
     },
+    /// A person should know this.
+    Warned(String),
     /// A signal came for the driver.
     Signal(i32),
     /// The keeper is gone.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use piton_core::agent::{Agent, Heard, Tokens, Totals, Verdict as Judgement};
+use piton_core::agent::{Agent, Heard, STOP_GRACE, Tokens, Totals, Verdict as Judgement};
+use piton_core::budget::Budgets;
 use piton_core::event::{Event, Verdict};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::{Millis, Plan};
@@ -97,4 +98,65 @@ fn what_a_killed_agent_said_stays() {
             .collect();
         assert_eq!(ending.state.used.tokens, said.values().sum::<u64>(), "{place}");
     }
+}
+
+/// A plan of one prompt to an agent with this program, which goes on when it is asked to stop.
+fn deaf(program: &str, says: Vec<(Millis, Heard)>, budgets: Budgets) -> Rig {
+    let (agent, command) = (program.to_owned(), Command::Args(vec![program.to_owned()]));
+    let work = Work::Prompt { agent, command, prompt: "Do it.".to_owned() };
+    let steps = vec![Step { work, ..plans::step("ask") }];
+    let agents = BTreeMap::from([(program.to_owned(), Agent::new(program, program))]);
+    let lanes = vec![plans::lane("A", steps)];
+    let plan = Plan { agents, budgets, ..plans::plan(vec![plans::phase("P", lanes)]) };
+    let deaf = Behaviour {
+        says,
+        verdict: (program != "command").then_some(Judgement::Succeeded),
+        is_deaf: true,
+        ..Behaviour::ok().lasting(Millis(100 * 60 * 1000)).writing("half.txt", "half")
+    };
+    let fresh = Behaviour { verdict: Some(Judgement::Succeeded), ..Behaviour::ok() };
+    Rig::new(plan, Script::default().with("P/A/ask", vec![deaf, fresh]))
+}
+
+fn of_tokens(tokens: u64) -> Budgets {
+    Budgets { tokens, ..Budgets::default() }
+}
+
+/// What an agent says that asks ever more of its model.
+fn requests(count: u32) -> Vec<(Millis, Heard)> {
+    (1..=count).map(|n| (Millis(1_000 * u64::from(n)), heard(n, 10))).collect()
+}
+
+/// Lost: a budget holds only for programs that do as they are asked.
+#[test]
+fn an_agent_that_does_not_stop_is_ended() {
+    for (program, used) in [("claude", 300), ("command", 100)] {
+        let rig = deaf(program, requests(12), of_tokens(100));
+        let ending = rig.run().expect("it leaves");
+        assert_eq!(ending.verdict, Verdict::Budget, "{program}");
+        assert_eq!(ending.state.used.tokens, used, "{program}");
+        let step = &ending.state.phases[0].lanes[0].steps[0];
+        assert!(step.interrupted, "{program}: it goes on when the budget is raised");
+    }
+}
+
+/// Lost: an agent whose window is full fills it to the end, and nothing is left for a hand-off.
+#[test]
+fn an_agent_with_a_full_window_that_does_not_stop_is_handed_off() {
+    let says = (1..=12).map(|n| (Millis(1_000 * u64::from(n)), heard(n, 910))).collect();
+    let rig = deaf("claude", says, Budgets::default());
+    let ending = rig.complete(CrashPoint::never(), &|_| {}, Millis(0)).expect("it completes");
+    assert_eq!((ending.verdict, handoffs(&rig)), (Verdict::Complete, 1));
+    assert_eq!(ending.state.used.tokens, 300);
+}
+
+/// Lost: a run waits for an operation that never ends, although its budget is used up.
+#[test]
+fn an_operation_that_outlasts_the_grace_is_cut_off() {
+    let rig = deaf("claude", requests(1), of_tokens(100));
+    let began = rig.machine.borrow().now;
+    let ending = rig.run().expect("it leaves");
+    assert_eq!(ending.verdict, Verdict::Budget);
+    let took = rig.machine.borrow().now.since(began);
+    assert!(took >= STOP_GRACE && took < Millis(2 * STOP_GRACE.0), "{took}");
 }

@@ -22,7 +22,7 @@ pub(crate) use agents::Listened;
 use files::SimFile;
 
 /// Waits after which a run is taken to never end; scenarios need some hundreds.
-const WAITS_MAX: u32 = 2_000;
+const WAITS_MAX: u32 = 20_000;
 /// `SIGTERM`, by which the keeper ends a step.
 const SIGTERM: i32 = 15;
 
@@ -309,6 +309,12 @@ impl SimMachine {
         for attempt in self.running() {
             self.end(&attempt, self.now, Cause::Ended);
         }
+        Ok(())
+    }
+
+    pub(crate) fn end_one(&mut self, epoch: u64, attempt: &Attempt) -> Result<(), Stale> {
+        self.fence(epoch)?;
+        self.end(attempt, self.now, Cause::Ended);
         Ok(())
     }
 

@@ -39,6 +39,8 @@ pub struct Behaviour {
     pub says: Vec<(Millis, Heard)>,
     /// How its agent went, by its own signs.
     pub verdict: Option<agent::Verdict>,
+    /// Whether its agent goes on when it is asked to stop.
+    pub is_deaf: bool,
 }
 
 impl Behaviour {
@@ -59,6 +61,7 @@ impl Behaviour {
             cannot_start: None,
             says: Vec::new(),
             verdict: None,
+            is_deaf: false,
         }
     }
 

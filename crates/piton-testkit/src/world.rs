@@ -182,6 +182,10 @@ impl World for SimWorld {
         self.act("acknowledge", |machine| machine.acknowledge(self.epoch, attempts))
     }
 
+    fn end(&mut self, attempt: &Attempt) -> Result<()> {
+        self.act("end", |machine| machine.end_one(self.epoch, attempt))
+    }
+
     fn end_all(&mut self) -> Result<()> {
         self.act("end all", |machine| machine.end_all(self.epoch))
     }

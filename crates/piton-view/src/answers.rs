@@ -21,7 +21,6 @@ use crate::text::{count, sanitize, sanitize_lines};
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
-#[expect(clippy::large_enum_variant, reason = "made once, printed, gone")]
 pub enum Answer<'a> {
     Error(Failure<'a>),
     Summary(Summary<'a>),
@@ -134,7 +133,10 @@ shapes! {
     Findings<'a> { clean: bool, findings: &'a [Finding], agents: Vec<AgentFound<'a>> }
 
     /// What `piton check` found.
-    Checked<'a> { plan: &'a str, ready: bool, problems: Vec<Problem>, remarks: &'a [String] }
+    Checked<'a> {
+        plan: &'a str, ready: bool, problems: Vec<Problem>, remarks: &'a [String],
+        agents: Vec<AgentFound<'a>>,
+    }
 
     /// Something that keeps a plan from running.
     Problem { code: String, cause: String, remedies: Vec<String> }
@@ -178,6 +180,21 @@ impl Problem {
     }
 }
 
+impl AgentFound<'_> {
+    /// Which program and version it is, in one line; a version that was not asked for is not named.
+    pub fn line(&self) -> String {
+        let id = sanitize(self.id);
+        let Some(path) = self.path else {
+            return format!("agent {id}: {} is not found", self.program);
+        };
+        let version = self.version.map(|version| format!(", version {}", sanitize(version)));
+        let other = self.tested.filter(|tested| self.version.is_some_and(|v| v != *tested));
+        let tested = other.map(|tested| format!(" (tested with {tested})"));
+        let (version, tested) = (version.unwrap_or_default(), tested.unwrap_or_default());
+        format!("agent {id}: {}{version}{tested}", sanitize(path))
+    }
+}
+
 impl Checked<'_> {
     /// For people.
     pub fn render(&self, layout: &Layout) -> String {
@@ -189,6 +206,9 @@ impl Checked<'_> {
                 let label = layout.paint(layout::NOTE, "hint:");
                 let _ = writeln!(out, "{label} {}", sanitize_lines(remedy));
             }
+        }
+        for agent in &self.agents {
+            let _ = writeln!(out, "{}", agent.line());
         }
         for remark in self.remarks {
             let _ = writeln!(out, "note: {}", sanitize(remark));

@@ -16,32 +16,52 @@ pub struct AtBoot {
     pub unit: String,
     /// A line for `crontab`.
     pub cron: String,
+    /// Variables that are set here, and that the run's agents need.
+    pub variables: Vec<String>,
 }
 
 impl AtBoot {
-    /// For a run in a project, with this program.
-    pub fn new(run_id: &str, root: &Path, program: &Path) -> Self {
+    /// For a run in a project, with this program, which finds others by `path`. `variables` are set here,
+    /// and agents need them.
+    pub fn new(
+        run_id: &str,
+        (root, program): (&Path, &Path),
+        path: &str,
+        variables: Vec<String>,
+    ) -> Self {
         let (folder, program) = (root.display().to_string(), program.display().to_string());
         let unit = format!(
-            "[Unit]\nDescription=Piton run {run_id}\nAfter=network-online.target\n\n\
-             [Service]\nType=exec\nWorkingDirectory={}\nExecStart=\"{}\" resume {run_id}\n\n\
+            "[Unit]\nDescription=Piton run {run_id}\n\n\
+             [Service]\nType=exec\nEnvironment=\"PATH={}\"\nWorkingDirectory={}\n\
+             ExecStart=\"{}\" resume {run_id}\n\n\
              [Install]\nWantedBy=default.target\n",
+            escaped(path),
             escaped(&folder),
             escaped(&program)
         );
-        let (folder, program) = (quoted(&folder), quoted(&program));
-        let cron = format!("@reboot cd {folder} && {program} resume {run_id}");
+        let (folder, program, path) = (quoted(&folder), quoted(&program), quoted(path));
+        let cron = format!("@reboot cd {folder} && PATH={path} {program} resume {run_id}");
         // In a crontab an unescaped percent sign ends the command.
         let cron = cron.replace('%', "\\%");
         let unit_name = format!("piton-{run_id}.service");
-        Self { run_id: run_id.to_owned(), unit_name, unit, cron }
+        Self { run_id: run_id.to_owned(), unit_name, unit, cron, variables }
     }
 
     /// The two ways, for a person.
     pub fn text(&self) -> String {
-        let Self { unit_name, unit, cron, .. } = self;
+        let Self { unit_name, unit, cron, variables, .. } = self;
+        let needs = if variables.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "# Its agents need these variables, which are set here and not at boot: {}.\n\
+                 # Put them into a file that only you can read, and name it: for systemd with\n\
+                 # `EnvironmentFile=` below [Service], for cron with `. FILE &&` before PATH.\n\n",
+                variables.join(", ")
+            )
+        };
         format!(
-            "# With systemd: save this as ~/.config/systemd/user/{unit_name}, then run\n\
+            "{needs}# With systemd: save this as ~/.config/systemd/user/{unit_name}, then run\n\
              #   systemctl --user enable {unit_name} && loginctl enable-linger\n{unit}\n\
              # With cron: add this line with `crontab -e`\n{cron}\n"
         )
@@ -60,10 +80,17 @@ mod tests {
     /// Lost: a parked night does not go on after a reboot, or begins in another folder.
     #[test]
     fn a_run_is_continued_where_it_was_begun() {
-        let boot = AtBoot::new("r-1", Path::new("/srv/a b/50%"), Path::new("/opt/piton"));
+        let place = (Path::new("/srv/a b/50%"), Path::new("/opt/piton"));
+        let variables = vec!["KEY".to_owned()];
+        let boot = AtBoot::new("r-1", place, "/home/a b/bin:/usr/bin", variables);
         assert!(boot.unit.contains("WorkingDirectory=/srv/a b/50%%\n"), "{}", boot.unit);
+        let path = "Environment=\"PATH=/home/a b/bin:/usr/bin\"\n";
+        assert!(boot.unit.contains(path), "{}", boot.unit);
         assert!(boot.unit.contains("ExecStart=\"/opt/piton\" resume r-1\n"), "{}", boot.unit);
-        assert_eq!(boot.cron, "@reboot cd '/srv/a b/50\\%' && /opt/piton resume r-1");
-        assert!(boot.text().contains("piton-r-1.service"));
+        let cron =
+            "@reboot cd '/srv/a b/50\\%' && PATH='/home/a b/bin:/usr/bin' /opt/piton resume r-1";
+        assert_eq!(boot.cron, cron);
+        let text = boot.text();
+        assert!(text.contains("piton-r-1.service") && text.contains("at boot: KEY."), "{text}");
     }
 }

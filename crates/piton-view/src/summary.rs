@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use piton_core::decide::agents::used_by_now;
 use piton_core::event::{BudgetExhausted, MergedBy, Outcome, StepStarted, Verdict};
 use piton_core::lane::Role;
 use piton_core::refusal::Refusal;
@@ -116,7 +117,10 @@ impl Tally {
             }),
             rejected: words::rejected(view.state),
             blocks: blocks(view, !self.no_next),
-            exhausted: self.exhausted.as_ref(),
+            exhausted: self.exhausted.clone().map(|budget| {
+                let used = used_by_now(view.state, &budget);
+                BudgetExhausted { used, ..budget }
+            }),
             oddities: oddities(view.state),
             met: self.course.words(),
         }
@@ -139,7 +143,7 @@ shapes! {
         #[serde(skip)] log: Option<String>,
         /// Why lanes are blocked.
         #[serde(skip)] blocks: Vec<String>,
-        #[serde(skip)] exhausted: Option<&'a BudgetExhausted>,
+        #[serde(skip)] exhausted: Option<BudgetExhausted>,
         /// What a person should look at though nothing failed.
         #[serde(skip)] oddities: Vec<String>,
         /// What the run met on its way.
@@ -201,7 +205,7 @@ impl Summary<'_> {
         for words in self.rejected.iter().take(NAMED_MAX) {
             line(words);
         }
-        if let Some(budget) = self.exhausted {
+        if let Some(budget) = &self.exhausted {
             line(&words::budget(budget));
         }
         for words in self.blocks.iter().take(NAMED_MAX) {

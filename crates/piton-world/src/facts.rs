@@ -149,6 +149,7 @@ impl Said {
                     reason = "in range"
                 )]
                 let micros = (dollars * 1e6).round() as u64;
+                self.reported.has_cost = true;
                 let facts = &mut self.reported.facts;
                 facts.money_micros = facts.money_micros.saturating_add(micros);
             }

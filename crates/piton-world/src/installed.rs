@@ -52,9 +52,22 @@ pub struct Found {
     pub gaps: Vec<Gap>,
 }
 
+/// What programs are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Nothing: they are only looked for.
+    None,
+    /// Their version, which takes seconds.
+    Version,
+}
+
 /// Looks at the programs of agents, those that Piton knows. Each program is asked for its version once,
 /// all at the same time.
-pub fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, place: &Place<'_>) -> Vec<Found> {
+pub fn agents<'a>(
+    agents: impl IntoIterator<Item = &'a Agent>,
+    place: &Place<'_>,
+    question: Question,
+) -> Vec<Found> {
     let known = agents.into_iter().filter_map(|agent| {
         let program = piton_agents::find(&agent.program).filter(|_| agent.is_known())?;
         let binary = agent.binary.as_deref().unwrap_or_else(|| program.binary());
@@ -63,8 +76,9 @@ pub fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, place: &Place<'_>
     let known: Vec<_> = known.collect();
     let paths: BTreeSet<&PathBuf> = known.iter().filter_map(|(.., path)| path.as_ref()).collect();
     let until = Instant::now() + ANSWER_WAIT;
+    let asked = paths.into_iter().filter(|_| question == Question::Version);
     let asked: Vec<(PathBuf, Option<Child>)> =
-        paths.into_iter().map(|path| (path.clone(), ask(path, place.inherited))).collect();
+        asked.map(|path| (path.clone(), ask(path, place.inherited))).collect();
     let answered: BTreeMap<PathBuf, Option<String>> = asked
         .into_iter()
         .map(|(path, child)| (path, child.and_then(|child| answer(child, until))))
@@ -82,7 +96,9 @@ pub fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, place: &Place<'_>
                 is_root: rustix::process::geteuid().is_root() && !around.is_set(SANDBOX),
                 own: needs(id).map(|needs| around.own(id, &needs)).unwrap_or_default(),
             };
-            Found { agent: agent.clone(), gaps: gaps(&seen, agent), seen }
+            let mut gaps = gaps(&seen, agent);
+            gaps.retain(|gap| question == Question::Version || *gap != Gap::NoAnswer);
+            Found { agent: agent.clone(), gaps, seen }
         })
         .collect()
 }

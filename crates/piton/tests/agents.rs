@@ -9,6 +9,8 @@ mod common;
 mod limits;
 #[path = "agents/seen.rs"]
 mod seen;
+#[path = "agents/stopping.rs"]
+mod stopping;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -195,7 +197,9 @@ fn another_agent_goes_on_at_a_limit() {
                  command = \"cat > given; echo done > done.txt\"";
     let project = project("", agent, &[limited]);
     project.piton(&["run", "plan.toml"]).exits(0);
-    assert!(project.read("given").contains("Write the file."));
+    let given = project.read("given");
+    assert!(given.contains("Write the file."), "{given}");
+    assert!(!given.contains("hit your limit"), "the limit of another account: {given}");
     project.wait_quiet();
 }
 
@@ -295,11 +299,11 @@ fn a_command_reports_on_itself() {
 #[test]
 fn an_agent_without_a_sign_of_life_is_ended_and_its_step_retried() {
     let hangs = "request 1 100 make; echo half > half.txt; exec sleep 600\n";
-    let project = project("retries = 1", "silence = \"1s\"", &[hangs, WORKS]);
+    let project = project("", "silence = \"1s\"", &[hangs, WORKS]);
     let said = project.piton(&["run", "plan.toml"]).exits(0).says("no sign of life for");
     said.says("agent-P.main.work-1-silent");
     assert_eq!(project.read("half.txt").trim(), "half");
-    assert!(of_agent(&project, "prompt-2").contains("no sign of life"));
+    assert!(of_agent(&project, "words-2").contains("--resume "), "its session goes on");
     assert_eq!(tokens(&project), 220);
     project.wait_quiet();
 }

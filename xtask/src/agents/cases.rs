@@ -35,7 +35,7 @@ pub(super) const CASES: &[Case] = &[
     Case { name: "refused", only: &[], play: refused },
     Case { name: "full", only: &[], play: full },
     Case { name: "unavailable", only: &[], play: unavailable },
-    Case { name: "denied", only: &["claude"], play: denied },
+    Case { name: "denied", only: &["claude", "opencode"], play: denied },
     Case { name: "unrestricted", only: &[], play: unrestricted },
     Case { name: "stopped", only: &[], play: stopped },
     Case { name: "run", only: &[], play: runs::edits },
@@ -252,6 +252,9 @@ fn unavailable(stage: &mut Stage<'_>) -> Result<String, Broken> {
 /// A tool that the agent may not use: the program ends with 0 all the same.
 fn denied(stage: &mut Stage<'_>) -> Result<String, Broken> {
     stage.ask.permissions = Permissions::Own;
+    // Without a person, what it would ask is rejected.
+    let asks = stage.subject.id == "opencode";
+    stage.env("OPENCODE_PERMISSION", asks.then_some(r#"{"bash":"ask"}"#));
     let shell = (stage.subject.shell)("python3 -c 'open(\"/zz\", \"w\")'");
     stage.api.follow(Script::new([shell, Answer::text("It was denied.")]));
     let attempt = stage.start(Ending::Itself)?;

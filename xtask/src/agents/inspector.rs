@@ -41,7 +41,7 @@ const PLAN: &str = "[[phase]]\nid = \"P1\"\ngate = \"Go\"\nrun = \"true\"\n";
 
 /// Whether it is asked for.
 pub(super) fn is_chosen(args: &AgentsArgs) -> bool {
-    let is_named = args.case.is_empty()
+    let is_named = args.case.is_empty() && !args.sample
         || CASES.iter().any(|(name, _)| args.case.contains(&(*name).to_owned()));
     let is_program = args.only.is_empty() || args.only.iter().any(|only| only == ID);
     is_named && is_program

@@ -44,6 +44,9 @@ pub(crate) struct AgentsArgs {
     /// The program to test instead of a fresh build
     #[arg(long, value_name = "PROGRAM")]
     piton: Option<PathBuf>,
+    /// Play the sample of the suite
+    #[arg(long, conflicts_with = "case")]
+    sample: bool,
     #[arg(long, hide = true)]
     inside_namespaces: bool,
 }
@@ -81,9 +84,19 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// The cases of the suite: the whole way of each program through `piton run`, what a night needs, and a
-/// session with hooks. The limits take half a minute of waiting, the rest is the long form's.
-const SAMPLE: &str = "run,run-driver,run-killed,run-test,run-handoff,session,session-stop";
+/// The cases of the suite, and the programs that play them; none stands for all. All that a night needs
+/// is there with some program, and a session with hooks with each; the rest is the long form's.
+const SAMPLE: &[(&str, &[&str])] = &[
+    ("run", &[]),
+    ("run-driver", &["codex", "opencode"]),
+    ("run-killed", &[]),
+    ("run-limit", &["claude"]),
+    ("run-test", &["gemini", "opencode"]),
+    ("run-budget", &["codex"]),
+    ("run-handoff", &[]),
+    ("session", &[]),
+    ("session-stop", &[]),
+];
 
 /// Plays a sample of the cases with the release program, for `cargo xtask test`.
 pub(crate) fn sample() -> Outcome {
@@ -96,7 +109,7 @@ pub(crate) fn sample() -> Outcome {
         Ok(piton) => piton,
         Err(why) => return Outcome::Failed(why),
     };
-    let words = ["--case", SAMPLE, "--piton"].map(str::to_owned);
+    let words = ["--sample", "--piton"].map(str::to_owned);
     let words: Vec<String> = words.into_iter().chain([piton.display().to_string()]).collect();
     let (mut command, _copy) = match namespace::again(&words) {
         Ok(inside) => inside,
@@ -189,7 +202,11 @@ fn all(
     ready: &std::result::Result<Cache, Broken>,
 ) -> Vec<Row> {
     let is_chosen = |case: &&Case| {
-        let is_named = args.case.is_empty() || args.case.iter().any(|name| name == case.name);
+        let is_sampled = |(name, programs): &(&str, &[&str])| {
+            *name == case.name && (programs.is_empty() || programs.contains(&subject.id))
+        };
+        let is_asked_for = || args.case.is_empty() || args.case.iter().any(|n| n == case.name);
+        let is_named = if args.sample { SAMPLE.iter().any(is_sampled) } else { is_asked_for() };
         is_named && (case.only.is_empty() || case.only.contains(&subject.id))
     };
     let cases = CASES.iter().filter(is_chosen);

@@ -118,13 +118,13 @@ fn lane_words(lane: &LaneState, work: &LaneWork) -> impl Iterator<Item = String>
 fn failing(input: &Input<'_>) -> Vec<Fact> {
     let own = input.task();
     let open = input.state.steps().filter(|(_, step)| !step.progress.is_over());
-    let mut steps: Vec<_> = open.filter(|(_, step)| !step.failure_context.is_empty()).collect();
+    let mut steps: Vec<_> = open.filter(|(_, step)| step.last_failure().is_some()).collect();
     // What the reader works on comes first; among the others the newest.
     let newest = |path: &StepPath| input.course.ended(path).map_or(0, |when| when.event);
     steps.sort_by_key(|(path, _)| (own.as_ref() != Some(path), u64::MAX - newest(path)));
     let mut facts = Vec::new();
     for (path, step) in steps.into_iter().take(FACTS_MAX) {
-        let Some(last) = step.failure_context.last() else { continue };
+        let Some(last) = step.last_failure() else { continue };
         let when = input.course.ended(&path);
         facts.extend(failure(&path.to_string(), last, when));
     }

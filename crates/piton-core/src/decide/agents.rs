@@ -17,6 +17,9 @@ use super::Action;
 /// So much of a budget, in hundredths, is most of it: early enough to raise it before anything stops.
 const WARNED_AT: u64 = 80;
 
+/// Why an agent hands its step on.
+pub const NEARLY_FULL: &str = "its window is nearly full";
+
 /// How the agent of the next attempt begins, and which one it is, where `others` may take its place.
 /// `session` is the id for a new session; `is_reset` says that the files are taken back first, so that no
 /// session knows them.
@@ -64,8 +67,12 @@ pub fn begins(
 
 /// Whether the last attempt of a step neither succeeded nor failed: what it did is worth going on with.
 fn is_cut_short(step: &StepState) -> bool {
-    let waits =
-        matches!(step.progress, Progress::Waiting { class: Class::Network | Class::RateLimit, .. });
+    let is_unanswered = || step.agent.as_deref().is_some_and(|agent| agent.requests == 0);
+    let waits = match step.progress {
+        Progress::Waiting { class: Class::Network | Class::RateLimit, .. } => true,
+        Progress::Waiting { class: Class::Agent, .. } => is_unanswered(),
+        _ => false,
+    };
     step.interrupted || waits
 }
 
@@ -136,9 +143,7 @@ pub fn follows(verdict: Verdict, level: Level, on_limit: OnLimit) -> Follow {
     };
     match verdict {
         Verdict::Succeeded => Follow::Succeed,
-        Verdict::Stopped if level >= Level::Critical => {
-            Follow::HandOff("its window is nearly full".to_owned())
-        }
+        Verdict::Stopped if level >= Level::Critical => Follow::HandOff(NEARLY_FULL.to_owned()),
         Verdict::Stopped => Follow::Interrupt("it was asked to stop".to_owned()),
         Verdict::Limited { until, said } => Follow::Fail {
             classified: Classified { class: Class::RateLimit, reset: until },
@@ -146,11 +151,9 @@ pub fn follows(verdict: Verdict, level: Level, on_limit: OnLimit) -> Follow {
             is_final: on_limit == OnLimit::Stop,
         },
         Verdict::Unavailable(said) => fail(Class::Network, said, false),
-        Verdict::Refused(said) => fail(Class::Agent, said, true),
+        Verdict::Refused(said) | Verdict::Spent(said) => fail(Class::Agent, said, true),
         Verdict::Full(said) => Follow::HandOff(said),
-        Verdict::Denied(said) | Verdict::Spent(said) | Verdict::Failed(said) => {
-            fail(Class::Agent, said, false)
-        }
+        Verdict::Denied(said) | Verdict::Failed(said) => fail(Class::Agent, said, false),
         Verdict::Interrupted(said) => Follow::Interrupt(said),
     }
 }
@@ -224,6 +227,26 @@ pub(super) fn warnings(
     })
 }
 
+/// What is used of a budget that was found to be used up: what was under way then counts too.
+pub fn used_by_now(state: &RunState, spent: &BudgetExhausted) -> u64 {
+    let (budget, place) = (spent.budget.as_str(), &spent.place);
+    let of = |used: Spent| if budget.ends_with("money") { used.money_micros } else { used.tokens };
+    let below = format!("{place}/");
+    let used = match budget {
+        "tokens" | "money" => {
+            of(Spent { tokens: state.used.tokens, money_micros: state.used.money_micros })
+        }
+        "day_tokens" | "day_money" => of(state.used.day.spent),
+        _ if budget.ends_with("tokens") || budget.ends_with("money") => {
+            let steps = state.steps().map(|(path, step)| (path.to_string(), step.spent));
+            let there = steps.filter(|(path, _)| path == place || path.starts_with(&below));
+            of(there.map(|(_, spent)| spent).sum())
+        }
+        _ => 0,
+    };
+    used.max(spent.used)
+}
+
 /// The running agents that a used-up budget of tokens or money stops.
 pub(super) fn to_stop(state: &RunState, spent: &BudgetExhausted) -> Vec<Action> {
     let is_spending = ["tokens", "money"].iter().any(|kind| spent.budget.ends_with(kind));
@@ -270,7 +293,7 @@ fn rows(
     let of_day = [state.used.day, elsewhere].into_iter().filter(|day| day.number == today);
     let of_day: Spent = of_day.map(|day| day.spent).sum();
     if !of_day.is_nothing() {
-        add("day", &|| format!("day {today}"), of_day, budgets.day);
+        add("day", &|| Day::date(today), of_day, budgets.day);
     }
     let reach = |limit: Spend| {
         let least = |limit: u64| limit.saturating_mul(hundredths) / 100;

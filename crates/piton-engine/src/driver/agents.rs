@@ -5,14 +5,14 @@
 
 use std::borrow::Cow;
 
-use piton_core::agent::{self, Agent, Heard, Level, OnLimit};
+use piton_core::agent::{self, Agent, Heard, Level, OnLimit, PRICES_DEFAULT, Tokens};
 use piton_core::agent_state::Day;
 use piton_core::decide::agents::{self, Follow};
 use piton_core::event::{
     AgentBegun, AgentHandedOff, AgentLimited, AgentSaid, BudgetWarned, CheckpointRecorded, Class,
     ContextFilled, Event, Facts, Next, Outcome,
 };
-use piton_core::failure::Classified;
+use piton_core::failure::{self, Classified};
 use piton_core::lane::OnRetry;
 use piton_core::plan::Step;
 use piton_core::{Millis, Timestamp, budget, refusal::Refusal};
@@ -20,7 +20,7 @@ use piton_core::{Millis, Timestamp, budget, refusal::Refusal};
 use super::Driver;
 use super::exits::was_killed;
 use crate::error::Result;
-use crate::world::{Attempt, Cause, Ended, Judged, Notice};
+use crate::world::{Attempt, Cause, Ended, Judged, Notice, Reported};
 
 /// Who records checkpoints that nobody asked for.
 const BY: &str = "piton";
@@ -52,7 +52,7 @@ impl Driver<'_> {
     }
 
     /// The agent of an attempt that was started: the one of its step, or one that took its place.
-    fn agent_at(&self, attempt: &Attempt) -> Option<Agent> {
+    pub(super) fn agent_at(&self, attempt: &Attempt) -> Option<Agent> {
         let begun = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
         let begun = begun.filter(|agent| agent.attempt == attempt.number && !agent.name.is_empty());
         match begun {
@@ -76,7 +76,8 @@ impl Driver<'_> {
             return Ok(());
         };
         self.count(attempt, &agent, heard)?;
-        self.watch_window(attempt, &agent, heard)
+        self.watch_window(attempt, &agent, heard)?;
+        self.watch_stop(attempt, heard)
     }
 
     /// Records the rest of what an agent said which was lost with its keeper: it was paid for.
@@ -140,7 +141,7 @@ impl Driver<'_> {
             self.checkpoint(attempt, &format!("context {word}"), message)?;
         }
         if level >= Level::Critical {
-            self.world.stop_agent(attempt)?;
+            self.ask_to_stop(attempt)?;
         }
         if level == Level::Halt {
             self.world.end(attempt)?;
@@ -205,9 +206,11 @@ impl Driver<'_> {
             return self.hand_off(&agent, attempt, "its window is full").map(Some);
         }
         if let Some(silence) = self.tallies.silent.remove(attempt).filter(|_| is_ended_by_us) {
-            let error = format!("it showed no sign of life for {silence} {SILENT}");
-            let classified = Classified { class: Class::Timeout, reset: None };
-            return self.agent_failed((step, &agent), ended, classified, (&error, false)).map(Some);
+            let why = format!("it showed no sign of life for {silence} {SILENT}");
+            return Ok(Some(self.interrupted(attempt, why)));
+        }
+        if let Some(outcome) = self.was_cut_off(attempt, (level, is_ended_by_us))? {
+            return Ok(Some(outcome));
         }
         let is_by_itself =
             ended.cause == Cause::Exited && !was_killed(ended) && !self.ended_with_driver(ended);
@@ -223,6 +226,9 @@ impl Driver<'_> {
             Follow::Interrupt(why) if self.state.exhausted.is_some() => {
                 Outcome::Interrupted { why }
             }
+            Follow::Interrupt(why) if heard.totals.requests == 0 => {
+                self.unanswered(attempt, &agent, self.redact(&why))
+            }
             Follow::Interrupt(why) => self.interrupted(attempt, self.redact(&why)),
             Follow::Fail { classified, error, is_final } => {
                 self.agent_failed((step, &agent), ended, classified, (&error, is_final))?
@@ -231,7 +237,12 @@ impl Driver<'_> {
     }
 
     /// Lets a fresh agent go on, unless that would be one too many.
-    fn hand_off(&mut self, agent: &Agent, attempt: &Attempt, why: &str) -> Result<Outcome> {
+    pub(super) fn hand_off(
+        &mut self,
+        agent: &Agent,
+        attempt: &Attempt,
+        why: &str,
+    ) -> Result<Outcome> {
         let handoffs = self.state.step(&attempt.step).and_then(|s| s.agent.as_deref());
         let handoffs = handoffs.map_or(0, |agent| agent.handoffs);
         let lane = attempt.step.lane();
@@ -259,6 +270,23 @@ impl Driver<'_> {
     fn give_up(&mut self, attempt: &Attempt, why: String) -> Result<Outcome> {
         self.session_ends(attempt, &why, true)?;
         Ok(self.interrupted(attempt, why))
+    }
+
+    /// What follows if an agent ended before its model answered anything: a pause before it starts again,
+    /// for what keeps it from that may pass.
+    fn unanswered(&mut self, attempt: &Attempt, agent: &Agent, why: String) -> Outcome {
+        let outcome = self.interrupted(attempt, why);
+        let Outcome::Interrupted { why } = outcome else { return outcome };
+        let restarts = self.tallies.restarts.get(&attempt.step).copied().unwrap_or_default();
+        let until = self.clock.at.after(failure::restart_wait(restarts));
+        Outcome::Failed {
+            class: Class::Agent,
+            error: format!("{}: {why}, before its model answered", agent.name),
+            lines: Vec::new(),
+            budget: None,
+            signature: String::new(),
+            next: Next::Wait { until },
+        }
     }
 
     /// Records that the session of an attempt is not continued.
@@ -330,18 +358,26 @@ impl Driver<'_> {
         Ok(agent.on_limit != OnLimit::Stop && other.name != agent.name)
     }
 
-    /// What an attempt used: what it wrote itself, or what its agent said.
-    pub(super) fn counted(&self, attempt: &Attempt, facts: Facts) -> Facts {
+    /// What an attempt used: what it wrote itself, or what its agent said. Tokens of which nobody says the
+    /// price have one all the same.
+    pub(super) fn counted(&mut self, attempt: &Attempt, reported: &Reported) -> Facts {
+        let facts = reported.facts.clone();
         let agent = self.state.step(&attempt.step).and_then(|step| step.agent.as_deref());
-        let Some(agent) = agent.filter(|agent| agent.attempt == attempt.number) else {
-            return facts;
-        };
-        let tokens = facts.tokens.max(agent.tokens.total());
-        let money_micros = if agent.is_cost_known || facts.money_micros == 0 {
-            agent.money_micros
-        } else {
-            facts.money_micros
-        };
+        let agent = agent.filter(|agent| agent.attempt == attempt.number);
+        let said = agent.map_or(0, |agent| agent.money_micros);
+        let is_known = agent.is_some_and(|agent| agent.is_cost_known);
+        let tokens = facts.tokens.max(agent.map_or(0, |agent| agent.tokens.total()));
+        let money_micros =
+            if is_known || facts.money_micros == 0 { said } else { facts.money_micros };
+        if reported.has_cost || tokens == 0 || money_micros > 0 || is_known {
+            return Facts { tokens, money_micros, ..facts };
+        }
+        let sent = Tokens { input: tokens, ..Tokens::default() };
+        let money_micros = PRICES_DEFAULT.of(sent);
+        let (step, dollars) = (&attempt.step, budget::dollars(money_micros));
+        self.warn(format!(
+            "{step}: it reported tokens and no cost, which is unknown; budgets count {dollars}"
+        ));
         Facts { tokens, money_micros, ..facts }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use piton_core::agent::Agent;
 use piton_core::decide;
 use piton_core::event::{
     Class, Event, Facts, FileHash, Next, Outcome, PullRequestOpened, StepFinished,
@@ -86,7 +87,7 @@ impl Driver<'_> {
                 why: "the run ended before its artifacts were hashed".to_owned(),
             },
             (_, Cause::Exited) if ended.code == Some(0) => {
-                match self.seal(ended, &step, reported.artifacts) {
+                match self.seal(ended, &step, std::mem::take(&mut reported.artifacts)) {
                     Ok(sealed) => {
                         artifacts = sealed;
                         self.succeeded(&step, ended)?
@@ -141,7 +142,8 @@ impl Driver<'_> {
             let redactor = &self.options.redactor;
             reported.facts.notes = self.world.tail(ended, LINES_PASSED_ON, redactor);
         }
-        let facts = self.counted(&ended.attempt, self.redacted(reported.facts));
+        reported.facts = self.redacted(reported.facts);
+        let facts = self.counted(&ended.attempt, &reported);
         let tried = self.tried(&step, &ended.attempt, reported.trying);
         let inputs = match outcome {
             Outcome::Succeeded => self.changed_inputs(&step, ended),
@@ -262,6 +264,7 @@ impl Driver<'_> {
                 Remains {
                     in_test: ended.part > 0 || matches!(step.work, Work::Tests(_)),
                     is_agent: matches!(step.work, Work::Prompt { .. }),
+                    is_told: false,
                     lines: &lines,
                     offset_secs: self.world.utc_offset_secs(),
                 },
@@ -382,8 +385,7 @@ impl Driver<'_> {
                 Outcome::Succeeded if after.is_some() => tests = step.tests(),
                 Outcome::Failed { .. } if self.has_records(attempt) => {
                     let tried = rest.tried.clone();
-                    command =
-                        Some(tried.unwrap_or_else(|| step.command(ended.map_or(0, |e| e.part))));
+                    command = Some(tried.unwrap_or_else(|| self.command_of(step, attempt, ended)));
                     let (lane, asked) = (attempt.step.lane(), self.options.retries);
                     retries_max =
                         Some(decide::retries_max(&self.plan, &self.state, &lane, step, asked));
@@ -426,6 +428,17 @@ impl Driver<'_> {
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.files.recheck_inputs |= redone;
         Ok(())
+    }
+
+    /// The command that an attempt ended with: that of the agent that had its prompt.
+    fn command_of(&self, step: &Step, attempt: &Attempt, ended: Option<&Ended>) -> String {
+        let part = ended.map_or(0, |ended| ended.part);
+        let Work::Prompt { agent: own, .. } = &step.work else { return step.command(part) };
+        match self.agent_at(attempt).filter(|agent| part == 0 && agent.name != *own) {
+            Some(Agent { command: Some(command), .. }) => command.display(),
+            Some(Agent { program, .. }) => program,
+            None => step.command(part),
+        }
     }
 
     /// Whether the files of a lane changed while the tests that follow an attempt's work ran. What the

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::{LanePath, Millis, StepPath};
 
+use super::halting::Asked;
 use crate::world::Attempt;
 
 #[derive(Default)]
@@ -14,6 +15,8 @@ pub(super) struct Tallies {
     pub(super) restarts: BTreeMap<StepPath, u32>,
     /// Agents that were ended because they showed no sign of life, and for how long they had not.
     pub(super) silent: BTreeMap<Attempt, Millis>,
+    /// Agents that were asked to stop.
+    pub(super) asked: BTreeMap<Attempt, Asked>,
     /// The time awake when the spending of other runs was last looked at.
     pub(super) day_read: Option<Millis>,
     /// Times each step ran again because its inputs were made anew.

@@ -71,6 +71,9 @@ impl SimMachine {
     pub(crate) fn stop_agent(&mut self, epoch: u64, attempt: &Attempt) -> Result<(), Stale> {
         self.fence(epoch)?;
         let now = self.now;
+        if self.script.of(&attempt.step, attempt.number).is_deaf {
+            return Ok(());
+        }
         let entry = self.journal.as_mut().and_then(|journal| journal.get_mut(attempt));
         if let Some(Entry::Running { ends_at, .. }) = entry {
             *ends_at = now;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use piton_agents::mcp::{self, Servers};
-use piton_agents::{Ask, StopPlace};
+use piton_agents::{Ask, Program, Stop, StopPlace};
 use piton_core::agent::Agent;
 use piton_engine::order::AgentOrder;
 
@@ -37,12 +37,8 @@ pub(crate) fn call(
 ) -> Option<Called> {
     let agent = &order.agent;
     let program = piton_agents::find(&agent.program).filter(|_| agent.is_known())?;
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let own = agent.env.get("HOME").map(PathBuf::from);
-    let home = own.as_deref().or(home).unwrap_or(folder);
     let file = stop_file(folder);
-    let place = StopPlace { folder: &text(folder), home: &text(home), file: &text(&file) };
-    let stop = program.stop(&place);
+    let stop = stop_of(agent, program, folder, home);
     // A file that cannot be read was refused before.
     let servers = servers(agent, root).unwrap_or_default();
     let mcp = agent.mcp.as_ref().map(|path| {
@@ -64,16 +60,10 @@ pub(crate) fn call(
     let invocation = continued
         .and_then(|session| program.resume(session, &ask))
         .unwrap_or_else(|| program.start(&ask));
-    let mut files = Vec::new();
-    for (path, content) in stop.files.into_iter().chain(mcp.files) {
-        let path = PathBuf::from(path);
-        if path.starts_with(folder) {
-            files.push((path, content));
-        } else {
-            // Without it the agent does not stop between operations; it is ended when its window is full.
-            let _ = lay_down(&path, &content);
-        }
-    }
+    // What lies outside of it is laid down before the attempt begins.
+    let files = stop.files.into_iter().chain(mcp.files);
+    let files = files.map(|(path, content)| (PathBuf::from(path), content));
+    let files = files.filter(|(path, _)| path.starts_with(folder)).collect();
     let stops = [(piton_agents::STOP_FILE.to_owned(), text(&file))];
     let env: BTreeMap<String, String> = agent
         .env
@@ -85,6 +75,32 @@ pub(crate) fn call(
         .chain(stops)
         .collect();
     Some(Called { argv: invocation.command, env: env.into_iter().collect(), files })
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn stop_of(agent: &Agent, program: &dyn Program, folder: &Path, home: Option<&Path>) -> Stop {
+    let own = agent.env.get("HOME").map(PathBuf::from);
+    let home = own.as_deref().or(home).unwrap_or(folder);
+    let file = stop_file(folder);
+    program.stop(&StopPlace { folder: &text(folder), home: &text(home), file: &text(&file) })
+}
+
+/// Lays down the files that let an agent be stopped and lie outside of an attempt's folder; why it cannot
+/// be stopped, if one cannot be written. `folder` is one of ours.
+pub(crate) fn lay_outside(agent: &Agent, folder: &Path, home: Option<&Path>) -> Option<String> {
+    let program = piton_agents::find(&agent.program).filter(|_| agent.is_known())?;
+    let files = stop_of(agent, program, folder, home).files.into_iter();
+    let mut outside = files.filter(|(path, _)| !Path::new(path).starts_with(folder));
+    outside.find_map(|(path, content)| {
+        let why = lay_down(Path::new(&path), &content).err()?;
+        let name = &agent.name;
+        Some(format!(
+            "agent {name} cannot be stopped between operations, and is ended where it should: {path}: {why}"
+        ))
+    })
 }
 
 /// The MCP servers of an agent; why they cannot be read, if they can't.
@@ -104,4 +120,25 @@ fn lay_down(path: &Path, content: &str) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
     }
     crate::write::replace(path, content.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost: an agent goes on where it should stop, and nobody knew that it cannot be asked.
+    #[test]
+    fn a_hook_that_cannot_be_laid_down_is_told() {
+        let home = tempfile::tempdir().map(|folder| folder.keep()).unwrap_or_default();
+        let gemini = Agent::new("gemini", "gemini");
+        let folder = Path::new("/run-of-ours");
+        assert_eq!(lay_outside(&gemini, folder, Some(&home)), None);
+        assert!(home.join(".gemini/extensions/piton-stop/hooks/hooks.json").is_file());
+        let file = home.join("file");
+        assert!(std::fs::write(&file, "").is_ok());
+        let told = lay_outside(&gemini, folder, Some(&file)).unwrap_or_default();
+        assert!(told.contains("cannot be stopped between operations"), "{told}");
+        assert_eq!(lay_outside(&Agent::new("claude", "claude"), folder, Some(&file)), None);
+        let _ = std::fs::remove_dir_all(home);
+    }
 }

@@ -65,6 +65,9 @@ impl RealWorld {
         let known = order.agent.as_ref().map(|of| &of.agent).filter(|agent| agent.is_known());
         if let Some(agent) = known {
             super::call::servers(agent, &self.root).map_err(failed)?;
+            let home = self.inherited.variable("HOME").map(PathBuf::from);
+            let warning = super::call::lay_outside(agent, &self.run_dir, home.as_deref());
+            self.refused.extend(warning.map(Happening::Warned));
             // A wrapper that was killed may have left the program that it wraps.
             if order.attempt.number > 1 {
                 self.keeper.end_left_before(&order.attempt)?;

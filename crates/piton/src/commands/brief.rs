@@ -62,10 +62,18 @@ pub fn of(context: &Context, args: &BriefArgs) -> Result<(String, Option<Chosen>
         redactor: &redactor,
     };
     let limit = match &args.agent {
-        Some(agent) => brief::limit_for(agent, args.tokens),
+        // How tokens are counted depends on the program, whatever the agent is called.
+        Some(agent) => brief::limit_for(&program_of(context, plan.as_ref(), agent), args.tokens),
         None => args.tokens,
     };
     Ok((run_id.clone(), Some(brief::brief(&input, limit))))
+}
+
+/// The program of an agent, by the plan, else by the settings.
+fn program_of(context: &Context, plan: Option<&Plan>, agent: &str) -> String {
+    let of_plan = plan.and_then(|plan| plan.agents.get(agent)).map(|known| &known.program);
+    let of_settings = || context.settings.agents.get(agent).map(|known| &known.rules.program);
+    of_plan.or_else(of_settings).cloned().unwrap_or_else(|| agent.to_owned())
 }
 
 /// The step that an agent works on, or that it is next to work on.

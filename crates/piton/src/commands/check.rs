@@ -3,23 +3,24 @@
 //! All problems are found at once, and nothing is changed. What lanes find by themselves at the very
 //! beginning is left to them, for they record it.
 
-use piton_core::agent::Agent;
 use piton_core::budget::size;
-use piton_core::decide::agents::substitutes;
-use piton_core::plan::{Command, Lane, Plan, Work};
+use piton_core::plan::Lane;
 use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{RunId, RunState};
 use piton_view::answers::{Checked, Problem};
 use piton_view::text::count;
-use piton_world::installed::{self, Place};
+use piton_world::installed;
 
 use super::run::{created, see_spec};
 use crate::cli::{CheckArgs, DriveArgs};
 use crate::context::{Context, now};
-use crate::environment::environment;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{How, PlanFile};
 use crate::{drive, ui};
+
+mod agents;
+
+pub use agents::refuse_agents;
 
 /// Below this not even the ledger and the logs of a night find room.
 const FREE_BYTES_MIN: u64 = 200_000_000;
@@ -27,9 +28,9 @@ const FREE_BYTES_MIN: u64 = 200_000_000;
 /// How closely agents are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Whether their programs are there.
+    /// Whether their programs are there, and may do something without a person.
     Quick,
-    /// Also whether they answer, and what they lack for work without a person.
+    /// Also whether they answer, and what else they lack for work without a person.
     Thorough,
 }
 
@@ -42,6 +43,8 @@ pub struct Found {
     of_lanes: usize,
     /// What a person should know.
     pub remarks: Vec<String>,
+    /// The programs of agents.
+    pub agents: Vec<installed::Found>,
 }
 
 /// Checks a plan.
@@ -56,6 +59,7 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<()> {
         ready: is_ready,
         problems: found.problems.iter().map(|p| Problem::new(p, ui::place())).collect(),
         remarks: &found.remarks,
+        agents: super::doctor::agents::answers(&found.agents),
     };
     let layout = ui::stdout();
     ui::show(context.json, &answer, || answer.render(&layout));
@@ -98,7 +102,7 @@ pub fn look(context: &Context, plan: &PlanFile, args: &DriveArgs, depth: Depth) 
         let refusal = Refusal { code: error.code, cause: error.message, remedies: error.hints };
         found.problems.push(refusal);
     }
-    agents(context, &plan.live, args, depth, &mut found);
+    agents::look(context, &plan.live, args, depth, &mut found);
     let state = new_state(context, plan);
     if plan.live.phases.iter().any(|phase| {
         let lanes = phase.lanes.iter().filter(|lane| is_apart(lane) || lane.rules.commits);
@@ -150,86 +154,6 @@ fn room(free: u64) -> Option<Refusal> {
     let cause = format!("only {} are free on the disk of the project", size(free));
     let gc = Remedy::piton("gc").words(" deletes old runs");
     (free < FREE_BYTES_MIN).then(|| Refusal::new("disk-low", cause).or("free some space").or(gc))
-}
-
-/// Whether the programs of agents are there; one whose place another takes may be missing.
-fn agents(context: &Context, plan: &Plan, args: &DriveArgs, depth: Depth, found: &mut Found) {
-    let environment = environment();
-    let place = Place {
-        inherited: &environment.inherited,
-        home: environment.home.as_deref(),
-        root: &context.project.root,
-    };
-    let mut named: Vec<(String, Command, Vec<String>)> = Vec::new();
-    for phase in plan.phases.iter().filter(|phase| selected(args, &phase.id, &phase.lanes)) {
-        for step in phase.lanes.iter().flat_map(|lane| &lane.steps) {
-            let sets_path = step.env.iter().any(|(name, _)| name == "PATH");
-            let (Work::Prompt { agent, command, .. }, false) = (&step.work, sets_path) else {
-                continue;
-            };
-            let defined = plan.agent(agent);
-            let others = substitutes(step, &defined);
-            if !named.iter().any(|(known, _, also)| known == agent && also == others) {
-                named.push((agent.clone(), command.clone(), others.to_vec()));
-            }
-        }
-    }
-    for (name, command, others) in &named {
-        let agent = plan.agent(name);
-        let others = others.iter().map(|name| plan.agent(name));
-        let is_there = |agent: &Agent, command: Option<&Command>| {
-            wanted(agent, command).is_none_or(|binary| installed::find(&binary, &place).is_some())
-        };
-        if is_there(&agent, Some(command)) || others.into_iter().any(|o| is_there(&o, None)) {
-            continue;
-        }
-        let binary = wanted(&agent, Some(command)).unwrap_or_default();
-        let cause = format!("the program of agent {name} is not found: {binary}");
-        let refusal = Refusal::new("agent-missing", cause)
-            .or(format!("install {binary}, or put it on the PATH"))
-            .or(format!("name its path with `command` in [agents.{name}]"));
-        found.problems.push(refusal);
-    }
-    if depth == Depth::Quick {
-        return;
-    }
-    let used: Vec<Agent> = named.iter().map(|(name, ..)| plan.agent(name).into_owned()).collect();
-    for seen in installed::agents(&used, &place).iter().filter(|f| f.seen.path.is_some()) {
-        let name = &seen.agent.name;
-        let (fatal, rest): (Vec<_>, Vec<_>) = seen.gaps.iter().partition(|gap| gap.is_fatal());
-        let advice = |gaps: &[&piton_agents::ready::Gap]| {
-            let all: Vec<String> = gaps.iter().map(|gap| gap.advice(&seen.agent)).collect();
-            all.join("; ")
-        };
-        if !fatal.is_empty() {
-            let cause = format!("agent {name} cannot work without a person");
-            found.problems.push(Refusal::new("agent-not-ready", cause).or(advice(&fatal)));
-        }
-        if !rest.is_empty() {
-            found.remarks.push(format!("agent {name}: {}", advice(&rest)));
-        }
-    }
-}
-
-/// The program that must be there for an agent. What a shell or a worktree finds is not known before.
-fn wanted(agent: &Agent, command: Option<&Command>) -> Option<String> {
-    if agent.env.contains_key("PATH") {
-        return None;
-    }
-    if agent.is_known() {
-        let usual = piton_agents::find(&agent.program).map(|program| program.binary().to_owned());
-        return agent.binary.clone().or(usual);
-    }
-    match agent.command.as_ref().or(command)? {
-        Command::Args(args) => args.first().filter(|name| is_fixed(name)).cloned(),
-        Command::Shell(_) => None,
-    }
-}
-
-/// Whether a name means the same program wherever a step runs.
-fn is_fixed(name: &str) -> bool {
-    let is_template = name.contains("{{");
-    !is_template && !name.is_empty() && (name.starts_with('/') || !name.contains('/'))
 }
 
 #[cfg(test)]

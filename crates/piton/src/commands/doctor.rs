@@ -5,7 +5,7 @@
 //! or accepted though it is older than it was, where a person says so. What Piton takes care of by
 //! itself (a run whose driver died, say) is told, but is no warning.
 
-mod agents;
+pub mod agents;
 mod anew;
 mod checks;
 mod restored;

@@ -31,6 +31,9 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let elsewhere = context.for_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
+    if args.to.is_none() {
+        super::request::refuse_deciding(context, &loaded)?;
+    }
     super::current_files::refuse_without_snapshots(context, &loaded)?;
     let all = rewind::points(&mut store, &loaded)?;
     let (name, lane) = (args.checkpoint.as_str(), args.lane.as_deref());
@@ -43,7 +46,6 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     if let Some(dir) = &args.to {
         return export(context, &point, &paths, &context.cwd.join(dir), args.dry_run);
     }
-    super::request::refuse_deciding(context, &loaded)?;
     let loaded = rewind::finish(context, &mut store, loaded, args.takeover, args.dry_run)?;
     let work = point.lane.as_ref().and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     if let (Some(lane), Some(work)) = (&point.lane, work)

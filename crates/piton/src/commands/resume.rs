@@ -2,8 +2,10 @@
 
 mod report;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use piton_agents::ready::needs;
 use piton_core::event::{Event, StepReset, StepRetried, Verdict};
 use piton_core::hash::Sha;
 use piton_core::refusal::Remedy;
@@ -67,8 +69,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
             .hint(remedy![Words "start a new run with ", Piton "run {plan} --fresh"]));
     }
     if args.at_boot {
-        let program = environment().inherited.own_program();
-        let boot = AtBoot::new(&loaded.row.run_id, &context.project.root, &program);
+        let boot = at_boot(context, &mut store, &loaded)?;
         ui::show(context.json, &boot, || boot.text());
         return Ok(());
     }
@@ -88,6 +89,20 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
     }
     go_on(context, &mut store, loaded, args.drive)
+}
+
+/// How a run is continued at boot, where little is set of what is set here.
+fn at_boot(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<AtBoot> {
+    let inherited = &environment().inherited;
+    let is_set = |name: &&str| inherited.variable(name).is_some_and(|value| !value.is_empty());
+    let plan = store.plan(&loaded.state)?;
+    let needs = plan.agents.values().filter_map(|agent| needs(&agent.program));
+    let names = needs.flat_map(|needs| needs.variables.iter().copied().chain([needs.folder.0]));
+    let names: BTreeSet<&str> = names.filter(is_set).collect();
+    let path = inherited.variable("PATH").map(|path| path.to_string_lossy().into_owned());
+    let place = (context.project.root.as_path(), &*inherited.own_program());
+    let names = names.into_iter().map(str::to_owned).collect();
+    Ok(AtBoot::new(&loaded.row.run_id, place, &path.unwrap_or_default(), names))
 }
 
 /// The newest run of this place, if it is complete: then there is nothing to go on with.
@@ -214,6 +229,7 @@ fn prepare(
     if check.stops() {
         return Err(blocked(&check, run_id, args));
     }
+    super::check::refuse_agents(context, &check.plan, &loaded.state, args)?;
     if again && !args.no_next {
         drive::say_words(context, &loaded.state, Occasion::Resumed);
     }

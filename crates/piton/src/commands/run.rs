@@ -25,6 +25,7 @@ use piton_protocols::protocol::{Existing, Start};
 pub use self::create::created;
 use self::phases::earlier_run;
 use super::check::{self, Depth};
+use super::doctor;
 use super::request::unfinished;
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
@@ -308,6 +309,9 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs, known: &[Ev
         for problem in &found.problems {
             let words = ui::place().refusal(problem);
             ui::say(format!("warning: {words}: the run would be refused"));
+        }
+        for agent in doctor::agents::answers(&found.agents) {
+            ui::say(agent.line());
         }
     }
     super::dry_run::print(context, &plan.recorded, &state, None, args, &found.problems);

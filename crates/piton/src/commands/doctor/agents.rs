@@ -7,7 +7,7 @@ use piton_agents::ready::{Gap, needs};
 use piton_core::agent::Agent;
 use piton_formats::settings::agents::built_in;
 use piton_view::answers::{AgentFound, Finding};
-use piton_world::installed::{self, Found, Place};
+use piton_world::installed::{self, Found, Place, Question};
 
 use crate::context::Context;
 use crate::environment::environment;
@@ -22,7 +22,7 @@ pub fn look(context: &Context) -> Vec<Found> {
     agents.extend(context.settings.agents.clone());
     let agents: BTreeMap<String, Agent> =
         agents.into_iter().map(|(name, agent)| (name, agent.rules)).collect();
-    installed::agents(agents.values(), &Place { inherited, home, root })
+    installed::agents(agents.values(), &Place { inherited, home, root }, Question::Version)
 }
 
 /// A finding for each agent whose program is there or wanted, and one for the others.

@@ -112,7 +112,9 @@ fn found(context: &Context) -> Result<Vec<Caller>> {
         root: &context.project.root,
     };
     let known: Vec<_> = built_in().into_values().map(|agent| agent.rules).collect();
-    let found = installed::agents(&known, &place).into_iter().map(|found| found.seen);
+    let found = installed::agents(&known, &place, installed::Question::Version)
+        .into_iter()
+        .map(|found| found.seen);
     let found = found.filter(|seen| seen.path.is_some());
     let found: Vec<Caller> = found.filter_map(|seen| Caller::find(seen.id)).collect();
     if found.is_empty() {
