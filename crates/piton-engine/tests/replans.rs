@@ -191,7 +191,7 @@ fn a_plan_that_the_run_had_before_is_a_loop() {
     assert_eq!(ending.verdict, Verdict::Waiting);
     let all = outcomes(&rig);
     let ReplanOutcome::Looped { equal } = &all[1] else { panic!("{all:?}") };
-    assert_eq!(equal.that, "the plan before replan 1 of P2");
+    assert_eq!(equal.that, "the plan before replan 1 of phase P2");
     assert_eq!(rig.machine.borrow().text(PLAN_FILE).as_deref(), Some("b"), "it is put back");
     assert!(ending.state.step(&"P2/main/more".parse().expect("a path")).is_some());
 }

@@ -53,17 +53,13 @@ pub(super) fn find(source: &Source<'_>) -> Record {
             Ok(_) | Err(_) => {}
         }
     }
-    match best {
-        Some((_, path, found)) => {
-            let to = free.filter(|_| VersionedName::read(name(&path)).is_some());
-            let from = to.is_some().then(|| path.clone());
-            Record { path: to.unwrap_or(path), from, found: Some(Ok(found)) }
-        }
-        None => {
-            let path = free.unwrap_or_else(|| unused(folder, &names));
-            Record { path, from: None, found: None }
-        }
-    }
+    let Some((_, path, found)) = best else {
+        let path = free.unwrap_or_else(|| unused(folder, &names));
+        return Record { path, from: None, found: None };
+    };
+    let to = free.filter(|_| VersionedName::read(name(&path)).is_some());
+    let from = to.is_some().then(|| path.clone());
+    Record { path: to.unwrap_or(path), from, found: Some(Ok(found)) }
 }
 
 /// The names of the checkpoint of a plan: those of its path, and of the path as it was typed.

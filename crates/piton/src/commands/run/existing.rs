@@ -166,9 +166,10 @@ fn upgraded(context: &Context, upgrade: &Upgrade) -> std::io::Result<()> {
         _ => create(root, &new, &upgrade.text)?,
     }
     rename(root, &new, &upgrade.to)?;
-    let backup = match root.join(&upgrade.backup).exists() {
-        true => format!("{}.{}", upgrade.backup, stamp(now())),
-        false => upgrade.backup.clone(),
+    let backup = if root.join(&upgrade.backup).exists() {
+        format!("{}.{}", upgrade.backup, stamp(now()))
+    } else {
+        upgrade.backup.clone()
     };
     rename(root, &upgrade.from, &backup)
 }
