@@ -55,6 +55,7 @@ pub struct Change {
 
 impl Change {
     /// The same, although it may have been made already.
+    #[must_use]
     pub fn unsure(self, is_unsure: bool) -> Self {
         Self { is_unsure, ..self }
     }

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 
 use piton_core::event::{Cause, Event, Reason, SessionNotResumed, SessionSaved};
@@ -425,7 +426,7 @@ impl Changing {
         if steps.iter().all(|(_, step)| is_idle(step)) {
             return Ok(old.to_owned());
         }
-        let is_markdown = self.path.ends_with(".md");
+        let is_markdown = Path::new(&self.path).extension().is_some_and(|end| end == "md");
         let text = if is_missing && is_markdown { FRONT_MATTER } else { old };
         let mut document = Document::new(&self.path, text)?;
         for (at, step) in steps {

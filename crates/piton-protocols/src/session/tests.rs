@@ -412,13 +412,13 @@ proptest! {
         for n in order {
             let (shape, _, forms) = &columns[n];
             let name = Column::ALL[n].as_str();
-            match (shape, forms.is_empty()) {
+            let head = match (shape, forms.is_empty()) {
                 (0, _) => continue,
-                (1, true) => text.push_str(&format!("{name}: []   # none\n")),
-                (_, true) => text.push_str(&format!("{name}:\n")),
-                (2, _) => text.push_str(&format!("{name}: # some\n")),
-                (..) => text.push_str(&format!("{name}:\n")),
-            }
+                (1, true) => format!("{name}: []   # none\n"),
+                (2, false) => format!("{name}: # some\n"),
+                _ => format!("{name}:\n"),
+            };
+            text.push_str(&head);
             for form in forms {
                 count += 1;
                 text.push_str(&written(count, *form));

@@ -74,7 +74,10 @@ pub fn dispatch(
         Command::Reject(args) => reject::run(&context()?, &args),
         Command::Waiting => waiting::run(&context()?),
         Command::Init(args) => init::run(&context()?, &args),
-        Command::Hook(args) => hook::run(table, &args),
+        Command::Hook(args) => {
+            hook::run(table, &args);
+            Ok(())
+        }
         Command::Statusline => statusline::run(table),
         Command::Mcp => mcp::run(table, &context()?),
         Command::Replan(args) => replan::run(&context()?, &args),

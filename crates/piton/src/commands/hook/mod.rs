@@ -22,7 +22,6 @@ use piton_workspace::Project;
 
 use crate::cli::HookArgs;
 use crate::environment;
-use crate::error::CommandError;
 use crate::ui;
 use note::{Note, Passed};
 use trouble::{Result, Trouble};
@@ -54,14 +53,13 @@ pub fn called(table: &'static Table) -> Option<ExitCode> {
 }
 
 /// The same with options on the command line.
-pub fn run(table: &'static Table, args: &HookArgs) -> std::result::Result<(), CommandError> {
+pub fn run(table: &'static Table, args: &HookArgs) {
     match Caller::find(&args.program) {
         Some(caller) => {
             main(table, caller);
         }
         None => misused(&format!("`{}` is not an agent program with hooks", args.program)),
     }
-    Ok(())
 }
 
 /// A command line that begins like a hook and cannot be read: 0 all the same, because programs take

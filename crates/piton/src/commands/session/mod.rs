@@ -51,7 +51,7 @@ pub fn save(
 ) -> Result<Saved> {
     let is_routine = reason == Reason::SessionEnd;
     let (message, reason, parts) = (message.to_owned(), Some(reason), Vec::new());
-    save::checkpoint(here, &save::Asked { session, reason, usage, message, parts, is_routine })
+    save::checkpoint(here, &save::Asked { session, reason, usage, parts, message, is_routine })
 }
 
 /// Carries out what happens in a session.
