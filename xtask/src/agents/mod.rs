@@ -27,6 +27,7 @@ use stage::Stage;
 use subject::{SUBJECTS, Subject};
 
 /// Options of `agents`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentsArgs {
     /// Check these programs alone

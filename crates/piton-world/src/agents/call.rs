@@ -129,16 +129,16 @@ mod tests {
     /// Lost: an agent goes on where it should stop, and nobody knew that it cannot be asked.
     #[test]
     fn a_hook_that_cannot_be_laid_down_is_told() {
-        let home = tempfile::tempdir().map(|folder| folder.keep()).unwrap_or_default();
+        let Ok(folder_of_home) = tempfile::tempdir() else { panic!("there is no folder") };
+        let home = folder_of_home.path();
         let gemini = Agent::new("gemini", "gemini");
         let folder = Path::new("/run-of-ours");
-        assert_eq!(lay_outside(&gemini, folder, Some(&home)), None);
+        assert_eq!(lay_outside(&gemini, folder, Some(home)), None);
         assert!(home.join(".gemini/extensions/piton-stop/hooks/hooks.json").is_file());
         let file = home.join("file");
         assert!(std::fs::write(&file, "").is_ok());
         let told = lay_outside(&gemini, folder, Some(&file)).unwrap_or_default();
         assert!(told.contains("cannot be stopped between operations"), "{told}");
         assert_eq!(lay_outside(&Agent::new("claude", "claude"), folder, Some(&file)), None);
-        let _ = std::fs::remove_dir_all(home);
     }
 }

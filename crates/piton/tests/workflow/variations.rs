@@ -1,7 +1,7 @@
 //! The variations of the pattern that real plans and checkpoints have: markers, headings, ids and
 //! dependencies in all their forms, every schema, every reason to ask.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::scene::{CHECKPOINT, FOLDER, PLAN, Scene};
 
