@@ -39,6 +39,7 @@ mod tallies;
 mod tasks;
 mod tested;
 mod unrecorded;
+mod unstarted;
 mod validation;
 mod views;
 

@@ -28,6 +28,7 @@ use piton_engine::world::{PullRequest, Removed, Repaired, Views};
 use crate::crash::CrashPoint;
 use crate::machine::SimMachine;
 use crate::repo::{BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place, workspace_of};
+use crate::verify_lanes::view_of;
 use trouble::Trouble;
 
 /// What a driver does to repository and worktrees.
@@ -490,15 +491,4 @@ impl Views for SimWorkspaces {
         self.fenced("views", |repo| repo.view = view)?;
         Ok(Vec::new())
     }
-}
-
-/// What is shown to others of a run: every stage record.
-pub(crate) fn view_of(state: &RunState) -> Vec<String> {
-    state
-        .lanes()
-        .flat_map(|(path, lane)| {
-            let records = lane.work.iter().flat_map(|w| w.records.clone()).collect::<Vec<_>>();
-            records.into_iter().map(move |record| format!("{path} {record:?}"))
-        })
-        .collect()
 }

@@ -82,13 +82,13 @@ mod tests {
     fn a_run_is_continued_where_it_was_begun() {
         let place = (Path::new("/srv/a b/50%"), Path::new("/opt/piton"));
         let variables = vec!["KEY".to_owned()];
-        let boot = AtBoot::new("r-1", place, "/home/a b/bin:/usr/bin", variables);
+        let boot = AtBoot::new("r-1", place, "/opt/a b/bin:/usr/bin", variables);
         assert!(boot.unit.contains("WorkingDirectory=/srv/a b/50%%\n"), "{}", boot.unit);
-        let path = "Environment=\"PATH=/home/a b/bin:/usr/bin\"\n";
+        let path = "Environment=\"PATH=/opt/a b/bin:/usr/bin\"\n";
         assert!(boot.unit.contains(path), "{}", boot.unit);
         assert!(boot.unit.contains("ExecStart=\"/opt/piton\" resume r-1\n"), "{}", boot.unit);
         let cron =
-            "@reboot cd '/srv/a b/50\\%' && PATH='/home/a b/bin:/usr/bin' /opt/piton resume r-1";
+            "@reboot cd '/srv/a b/50\\%' && PATH='/opt/a b/bin:/usr/bin' /opt/piton resume r-1";
         assert_eq!(boot.cron, cron);
         let text = boot.text();
         assert!(text.contains("piton-r-1.service") && text.contains("at boot: KEY."), "{text}");

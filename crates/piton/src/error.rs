@@ -180,7 +180,12 @@ impl From<piton_ledger::Error> for CommandError {
                 .hint(remedy![Words "start one with ", Piton "run PLAN"]),
             L::Newer { .. } => blocked("ledger-newer", message),
             L::Corrupt { .. } => {
-                blocked("ledger-corrupt", message).hint(doctor()).hint(new_ledger())
+                let backup = remedy![
+                    Words "copy its folder away, then restore a backup and run ",
+                    Piton "doctor --restored"
+                ];
+                let error = blocked("ledger-corrupt", message).hint(doctor());
+                error.hint(backup).hint(new_ledger())
             }
             L::Behind { .. } => Self::behind(message),
             L::Held { owner } => {

@@ -190,56 +190,6 @@ impl Driver<'_> {
         (!names.is_empty()).then(words)
     }
 
-    /// Records that an attempt could not be started.
-    pub(super) fn not_started(&mut self, attempt: &Attempt, error: &str) -> Result<()> {
-        if is_replan(attempt) {
-            return self.replan_failed(error, None);
-        }
-        if !self.is_running(attempt) {
-            return Ok(());
-        }
-        self.finish_unstarted(attempt, error, Next::Fail)
-    }
-
-    /// Records that the program of an attempt does not exist; if it is an agent's, another may go on.
-    pub(super) fn not_found(&mut self, attempt: &Attempt, error: &str) -> Result<()> {
-        if is_replan(attempt) || !self.is_running(attempt) {
-            return self.not_started(attempt, error);
-        }
-        let next = self.agent_missing(attempt)?;
-        self.finish_unstarted(attempt, error, next)
-    }
-
-    fn finish_unstarted(&mut self, attempt: &Attempt, error: &str, next: Next) -> Result<()> {
-        let error = self.redact(error);
-        let outcome = Outcome::Failed {
-            class: Class::Input,
-            error,
-            lines: Vec::new(),
-            budget: None,
-            signature: String::new(),
-            next,
-        };
-        self.finish(attempt, outcome, Remainder::default())
-    }
-
-    /// Records that an attempt was lost with its keeper.
-    pub(super) fn lost(&mut self, attempt: &Attempt, why: String) -> Result<()> {
-        if is_replan(attempt) {
-            return self.replan_lost(&why);
-        }
-        if !self.is_running(attempt) {
-            return Ok(());
-        }
-        self.said_before_lost(attempt)?;
-        let outcome = self.interrupted(attempt, why);
-        // Its artifacts were not judged while it was in flight. Its inputs were.
-        let step = self.planned(&attempt.step).cloned();
-        let step = step.map(|step| Step { inputs: Vec::new(), ..step });
-        let inputs = step.and_then(|step| self.left_changed(&step, attempt));
-        self.finish(attempt, outcome, Remainder { inputs, ..Remainder::default() })
-    }
-
     pub(super) fn is_running(&self, attempt: &Attempt) -> bool {
         let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
         self.state.step(&attempt.step).is_some_and(|s| running(s) && s.attempts == attempt.number)
@@ -358,7 +308,7 @@ impl Driver<'_> {
         Some(shell::filled(&self.redact(&trying), &of_lane(&self.state, work)))
     }
 
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         attempt: &Attempt,
         mut outcome: Outcome,
@@ -497,10 +447,10 @@ impl Driver<'_> {
 
 /// What else an outcome records.
 #[derive(Default)]
-struct Remainder<'a> {
-    ended: Option<&'a Ended>,
-    artifacts: Vec<FileHash>,
-    inputs: Option<Vec<FileHash>>,
-    facts: Facts,
-    tried: Option<String>,
+pub(super) struct Remainder<'a> {
+    pub(super) ended: Option<&'a Ended>,
+    pub(super) artifacts: Vec<FileHash>,
+    pub(super) inputs: Option<Vec<FileHash>>,
+    pub(super) facts: Facts,
+    pub(super) tried: Option<String>,
 }

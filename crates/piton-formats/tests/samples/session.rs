@@ -80,7 +80,7 @@ pub fn story() -> Vec<Event> {
         Event::SessionArtifact(artifact()),
         Event::SessionNotResumed(Box::new(not_resumed())),
         Event::SessionSynced(synced()),
-        Event::SessionEnded(SessionEnded { session: text("s1"), task: None }),
+        Event::SessionEnded(SessionEnded { session: text("s1"), task: Some(text("T005")) }),
     ]);
     story
 }

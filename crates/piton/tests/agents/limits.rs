@@ -1,5 +1,7 @@
 //! Limits of accounts, budgets and hand-offs: what parks, what stops, what ends.
 
+use std::process::Command;
+
 use piton_core::Event;
 
 use super::common::{self, Project};
@@ -21,21 +23,34 @@ fn parked_until(project: &Project) -> Option<String> {
     status["parked_until"].as_str().map(str::to_owned)
 }
 
+/// A time of day so many hours ahead, in the words of programs and as it is recorded.
+fn in_hours(hours: u32, minute: &str) -> (String, String) {
+    let asked = format!("date -u -d '+{hours} hours' '+%-I{minute}%P %H'");
+    let output = Command::new("sh").args(["-c", &asked]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let (time, hour) = said.trim().split_once(' ').unwrap();
+    let minute = minute.trim_start_matches(':');
+    (time.to_owned(), format!("T{hour}:{minute:0>2}:00Z"))
+}
+
 /// Lost: a limit of a session, a week or a kind that nobody knows yet is taken for a failure, and all
 /// attempts are gone within a second.
 #[test]
 fn limits_in_words_park_until_their_reset() {
-    for (words, clock) in [
-        ("You've hit your session limit · resets 9am (UTC)", "T09:00:00Z"),
-        ("You've hit your weekly limit · resets 9:30pm (UTC)", "T21:30:00Z"),
-        ("You've hit your Opus limit · resets 11:15am (UTC)", "T11:15:00Z"),
-        ("Your stellar usage is used up. It resets at 6am (UTC).", "T06:00:00Z"),
+    for (words, hours, minute) in [
+        ("You've hit your session limit · resets TIME (UTC)", 3, ""),
+        ("You've hit your weekly limit · resets TIME (UTC)", 15, ":30"),
+        ("You've hit your Opus limit · resets TIME (UTC)", 5, ":15"),
+        ("Your stellar usage is used up. It resets at TIME (UTC).", 9, ""),
     ] {
+        // Hours ahead: a reset that was a moment ago is over.
+        let (time, clock) = in_hours(hours, minute);
+        let words = &words.replace("TIME", &time);
         let project = project("retries = 3", "", &[&says(words), WORKS]);
         let driver = project.spawn(&["run", "plan.toml"]);
         parked(&project);
         let until = parked_until(&project).unwrap();
-        assert!(until.ends_with(clock), "{words}: {until}");
+        assert!(until.ends_with(&clock), "{words}: {until}");
         assert_eq!(of_agent(&project, "count").trim(), "1", "{words}");
         project.piton(&["status"]).exits(0).says("parked, until").says("(in ");
         project.kill_all();

@@ -75,7 +75,7 @@ fn a_brief_of_a_session_tells_its_task_and_files() {
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
-    assert!(!text.contains("session/work/tasks"), "{text}");
+    assert!(!text.contains("work/tasks"), "{text}");
     let resumed = client.call("resume", json!({ "session": "b" }));
     let text = resumed["context"].as_str().unwrap_or_default();
     assert!(text.contains("- docs/adr.md: the decision"), "{text}");
