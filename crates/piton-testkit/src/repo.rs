@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use piton_core::Millis;
 use piton_core::hash::Sha;
+use piton_core::{Millis, RunState};
 use piton_engine::world::Attempt;
 
 /// The branch that is checked out in the root.
@@ -228,4 +228,15 @@ pub(crate) fn merge(before: &Tree, ours: &Tree, theirs: &Tree) -> (Tree, Vec<Str
 pub(crate) fn differing(a: &Tree, b: &Tree) -> Vec<String> {
     let paths: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     paths.into_iter().filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
+}
+
+/// What is shown to others of a run: every stage record.
+pub(crate) fn view_of(state: &RunState) -> Vec<String> {
+    state
+        .lanes()
+        .flat_map(|(path, lane)| {
+            let records = lane.work.iter().flat_map(|w| w.records.clone()).collect::<Vec<_>>();
+            records.into_iter().map(move |record| format!("{path} {record:?}"))
+        })
+        .collect()
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use piton_core::LanePath;
 use piton_core::event::Event;
 use piton_core::lane::Role;
 use piton_core::lane_event::MergedBy;
 use piton_core::lane_state::LaneProgress;
-use piton_core::{LanePath, RunState};
 
-use crate::repo::{BASE, SimRepo, differing};
+use crate::repo::{BASE, SimRepo, differing, view_of};
 use crate::rig::Rig;
 
 impl Rig {
@@ -110,15 +110,4 @@ fn passed(rig: &Rig, repo: &SimRepo, lane: &LanePath, tree: &str) -> bool {
         let on = step.map(|s| if s.role == Role::Tests { found } else { left });
         attempt.step.lane() == *lane && on.is_some_and(|on| on == tree)
     })
-}
-
-/// What is shown to others of a run: every stage record.
-pub(crate) fn view_of(state: &RunState) -> Vec<String> {
-    state
-        .lanes()
-        .flat_map(|(path, lane)| {
-            let records = lane.work.iter().flat_map(|w| w.records.clone()).collect::<Vec<_>>();
-            records.into_iter().map(move |record| format!("{path} {record:?}"))
-        })
-        .collect()
 }

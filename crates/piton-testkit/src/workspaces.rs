@@ -27,8 +27,9 @@ use piton_engine::world::{PullRequest, Removed, Repaired, Views};
 
 use crate::crash::CrashPoint;
 use crate::machine::SimMachine;
-use crate::repo::{BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place, workspace_of};
-use crate::verify_lanes::view_of;
+use crate::repo::{
+    BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place, view_of, workspace_of,
+};
 use trouble::Trouble;
 
 /// What a driver does to repository and worktrees.
