@@ -454,7 +454,9 @@ fn scope(task: &Task) -> Option<Vec<String>> {
     let is_path = |name: &String| !name.contains(char::is_whitespace);
     let mut all = Vec::new();
     for name in &named {
-        let name = name.trim_start_matches("./").trim_end_matches('/');
+        // A test of a file is named after it: `tests/a.py::test_b`.
+        let file = name.split("::").next().unwrap_or(name);
+        let name = file.trim_start_matches("./").trim_end_matches('/');
         // A folder stands for what is in it.
         all.extend([name.to_owned(), format!("{name}/**")]);
     }

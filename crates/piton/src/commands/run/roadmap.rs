@@ -68,7 +68,10 @@ pub fn run(context: &Context, roadmap: &Path, links: &[Link], args: &RunArgs) ->
         }
     }
     if !args.drive.dry_run {
-        ui::say(format!("all {} phases are complete", count - first));
+        ui::say(match count - first {
+            1 => "the phase is complete".to_owned(),
+            many => format!("all {many} phases are complete"),
+        });
     }
     Ok(())
 }

@@ -178,6 +178,15 @@ fn names_become_ids_and_stay_apart() {
     assert_eq!(steps(&planned.plan, 0), ["T-1", "T-1-2", "tests-2", "tests"]);
 }
 
+/// Lost: a task that changed the file of its test is said to have left its scope.
+#[test]
+fn a_test_within_a_file_stands_for_the_file() {
+    let text = with_tasks("| T1 | impl | - | a.py | t/a.py::test_b | - |");
+    let plan = planned_with(&text, &defaults()).plan;
+    let scope = plan.phases[0].lanes[0].steps[0].scope.clone().unwrap_or_default();
+    assert!(scope.contains(&"t/a.py".to_owned()), "{scope:?}");
+}
+
 #[test]
 fn setup_and_pull_request_surround_the_work() {
     let command = |line: &str| Some(Command::Shell(line.to_owned()));
