@@ -442,7 +442,8 @@ pub(super) fn mcp(stage: &mut Stage<'_>) -> Result<String, Broken> {
     let is_plugin = stage.subject.id == "claude";
     stage.env("IS_SANDBOX", is_plugin.then_some("1"));
     let server = if is_plugin { "plugin_piton_piton" } else { "piton" };
-    stage.session("task start T002")?;
+    // A task of another session: the end of the turn saves nothing, and this is the last run.
+    stage.session("task start T002 --session before")?;
     let input = json!({"message": "before the long way"});
     let call = (stage.subject.mcp)(server, "checkpoint", input);
     stage.api.follow(Script::new([call, Answer::text("It is saved.")]));
