@@ -260,9 +260,19 @@ impl<'a> Layout<'a> {
             let more = &self.lines[*below];
             let is_text = more.place == Place::Text && more.heading().is_none();
             let is_deeper = more.indent() > self.lines[at].indent() + 1;
-            is_text && is_deeper && !more.text.trim().is_empty() && bullet(more.text).is_none()
+            let is_own = !more.text.trim().is_empty() && bullet(more.text).is_none();
+            is_text && is_deeper && is_own && !self.is_header(*below)
         };
         (at + 1..end).take_while(is_more).last().unwrap_or(at)
+    }
+
+    /// Whether a line is the header of a table: a line between it and the dashes would take its place.
+    fn is_header(&self, at: usize) -> bool {
+        let is_rule = |text: &str| {
+            text.contains('-') && text.trim().chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+        };
+        let next = self.lines.get(at + 1);
+        self.lines[at].text.contains('|') && next.is_some_and(|line| is_rule(line.text))
     }
 
     fn row(&self, at: usize, columns: usize) -> Option<Entry<'a>> {
