@@ -441,11 +441,27 @@ fn an_entry_that_was_not_even_locked_yet_is_cleared_away() {
         let reason = fs::read(entries.join("SL-1/locked")).unwrap();
         worktree::remove(&repo.root, &lane.path, &repo.fence()).unwrap();
         fs::create_dir_all(entries.join("SL-1")).unwrap();
-        fs::write(entries.join("SL-1/locked.new"), reason).unwrap();
+        fs::write(entries.join(format!("SL-1/locked.new.{RUN}")), reason).unwrap();
         repo.lane("SL-1");
         let names: Vec<_> =
             fs::read_dir(&entries).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["SL-1"]);
+    });
+}
+
+/// Lost: a kill between making the lock of a worktree and writing into it would leave an entry that
+/// nobody knows as ours; or the lock that another run is just writing would be taken away from it.
+#[test]
+fn an_empty_lock_is_cleared_away_by_its_own_run_alone() {
+    hermetic(|repo| {
+        let entries = repo.root.join(".git/worktrees");
+        for (entry, run) in [("SL-1", RUN), ("SL-2", "another")] {
+            fs::create_dir_all(entries.join(entry)).unwrap();
+            fs::write(entries.join(entry).join(format!("locked.new.{run}")), "").unwrap();
+        }
+        worktree::sweep_begun(&repo.root, RUN, std::iter::empty()).unwrap();
+        assert!(!entries.join("SL-1").exists());
+        assert!(entries.join("SL-2").exists());
     });
 }
 

@@ -187,7 +187,7 @@ fn stale(folder: &Path, left: &mut Vec<PathBuf>) {
         } else if name.ends_with(".lock")
             || name.starts_with("piton")
             || name.contains("_piton_")
-            || name == "locked.new"
+            || name.starts_with("locked.new.")
         {
             left.push(path);
         }

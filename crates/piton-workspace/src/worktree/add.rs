@@ -253,18 +253,18 @@ fn is_taken(error: &Error) -> bool {
 
 /// Registers the worktree at a path that is free; its real path and its admin folder.
 fn register(repo: &Repo, spec: &Spec, claim: &Claim, path: &Path) -> Result<(PathBuf, PathBuf)> {
-    let reason = spec.owner().reason();
+    let owner = spec.owner();
     // Git refuses a branch that somebody is about to rebase, which a new one can't be.
     if let (true, Some(above), Some(name)) = (claim.is_new, path.parent(), path.file_name()) {
         let real = repo::real(above).at(above)?.join(name);
-        if let Some(dir) = links::register(repo, &real, &claim.branch, &reason)? {
+        if let Some(dir) = links::register(repo, &real, &claim.branch, &owner)? {
             return Ok((real, dir));
         }
     }
     repo.git()
         .config("worktree.guessRemote=false")
         .args(["worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason"])
-        .args([&reason, "--"])
+        .args([&owner.reason(), "--"])
         .arg(path)
         .arg(&claim.branch)
         .run()?;

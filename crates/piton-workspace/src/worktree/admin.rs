@@ -86,8 +86,9 @@ pub fn is_of_another(path: &Path, admin: &Path) -> bool {
 
 /// The reason that an entry is locked with, or was about to be when we were killed.
 fn lock(dir: &Path) -> Option<String> {
-    let reason = small(&dir.join("locked")).or_else(|_| small(&dir.join(links::LOCK_ASIDE)));
-    reason.ok().and_then(|reason| String::from_utf8(reason).ok())
+    let aside = || links::left_aside(dir).and_then(|(path, _)| small(&path).ok());
+    let reason = small(&dir.join("locked")).ok().or_else(aside)?;
+    String::from_utf8(reason).ok()
 }
 
 /// Reads all of a repository's.

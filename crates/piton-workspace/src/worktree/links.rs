@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::add::NUMBERS_MAX;
 use super::admin::as_path;
-use super::mark::Mark;
+use super::mark::{Mark, Owner};
 use super::{At as _, Error, Result, remove};
 use crate::files::{put, small};
 use crate::git;
@@ -22,8 +22,9 @@ use crate::repo::{Memo, Repo, is_id};
 /// What stands in `commondir`: an admin folder is two below what all work trees share.
 const COMMON: &[u8] = b"../..\n";
 
-/// The lock of an admin folder before it is complete; git has no file of that name.
-pub(super) const LOCK_ASIDE: &str = "locked.new";
+/// How the lock of an admin folder is called before it is complete, with the run that makes it behind:
+/// a kill may leave it empty. Git has no file of that name.
+const LOCK_ASIDE: &str = "locked.new.";
 
 /// Words in the settings of a repository under which git does more for a new worktree than write
 /// these files, or other ones: copies of settings and of a sparse selection, permissions for a
@@ -45,7 +46,7 @@ pub(super) fn register(
     repo: &Repo,
     path: &Path,
     branch: &str,
-    reason: &str,
+    owner: &Owner,
 ) -> Result<Option<PathBuf>> {
     if !is_usual(repo) {
         return Ok(None);
@@ -61,8 +62,8 @@ pub(super) fn register(
             .at(file)
     };
     // First of all and whole, so that nobody prunes it and everybody knows whose it is.
-    let (lock, aside) = (admin.join("locked"), admin.join(LOCK_ASIDE));
-    new(&aside, format!("{reason}\n").as_bytes())?;
+    let (lock, aside) = (admin.join("locked"), admin.join(aside(&owner.run_id)));
+    new(&aside, format!("{}\n", owner.reason()).as_bytes())?;
     fs::rename(&aside, &lock).at(&lock)?;
     new(&admin.join("gitdir"), &line(&[path.join(".git").as_os_str().as_bytes()]))?;
     new(&admin.join("commondir"), COMMON)?;
@@ -78,6 +79,20 @@ pub(super) fn register(
         remove::delete_later([None, remove::discard_admin(repo, &admin)?]);
     }
     linked.map(|()| Some(admin))
+}
+
+/// The lock of an admin folder that a run is about to complete.
+fn aside(run_id: &str) -> String {
+    format!("{LOCK_ASIDE}{run_id}")
+}
+
+/// The lock of an admin folder that some run was about to complete when it was killed, and which run.
+pub(super) fn left_aside(admin: &Path) -> Option<(PathBuf, String)> {
+    fs::read_dir(admin).ok()?.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        let run_id = name.to_str()?.strip_prefix(LOCK_ASIDE)?;
+        Some((entry.path(), run_id.to_owned()))
+    })
 }
 
 /// Tells whether a folder holds nothing but a link to an admin folder that was never written whole.

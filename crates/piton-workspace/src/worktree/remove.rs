@@ -11,15 +11,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-use std::time::Duration;
 
 use super::admin::{self, Admin, Folder};
 use super::{At as _, Error, Result, check, links, locks};
 use crate::refs::Fence;
 use crate::repo::Repo;
-
-/// How long a driver takes at most between two files of an entry.
-const BEGUN_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Keeps names within this process apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -141,11 +137,7 @@ pub fn sweep_begun<'a>(
 ) -> Result<()> {
     let repo = Repo::find(root)?;
     for dir in repo.admin_dirs() {
-        let Ok(begun) = fs::metadata(dir.join(links::LOCK_ASIDE)) else { continue };
-        let owner = Admin::read(&dir).owner().map(|owner| owner.run_id == run_id);
-        // A driver of another run may be about to write who it is.
-        let old = || begun.modified().ok().and_then(|at| at.elapsed().ok()) > Some(BEGUN_AGE_MAX);
-        if owner.unwrap_or_else(old) {
+        if links::left_aside(&dir).is_some_and(|(_, owner)| owner == run_id) {
             delete_later([None, discard_admin(&repo, &dir)?]);
         }
     }

@@ -214,7 +214,7 @@ fn the_next_driver_removes_what_a_killed_one_left_half_made() {
         ".git/objects/pack/tmp_idx_piton_1_3",
         ".git/objects/pack/pack-0123.keep",
         ".git/objects/tmp_obj_piton_1_4",
-        ".git/worktrees/SL-9/locked.new",
+        ".git/worktrees/SL-9/locked.new.r1",
         ".worktrees/P1",
     ];
     let theirs = [".git/objects/pack/tmp_pack_Xyz", ".git/objects/pack/pack-4567.keep"];
