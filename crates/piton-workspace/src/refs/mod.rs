@@ -294,6 +294,11 @@ pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
     journal::clear(&Repo::find(dir)?).map_err(|e| unwritten(&e))
 }
 
+/// Waits until no transaction of a process that was killed moves a ref any more.
+pub fn settle(dir: &Path, name: &str) -> Result<(), Error> {
+    value_after_transactions(&Repo::find(dir)?, name).map(drop)
+}
+
 /// The value of a ref once no transaction of a driver that was killed can move it any more.
 pub(crate) fn value_after_transactions(repo: &Repo, name: &str) -> Result<Option<String>, Error> {
     if !journal::await_naming(repo, name).map_err(|e| unwritten(&e))? {

@@ -34,6 +34,8 @@ impl GitWorkspaces {
         let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
         // All readers append to one chain, one after the other.
         let _turn = lock(&self.cache.join(LOCK))?;
+        // The git of one that was killed lives on for a moment, and holds no lock of ours.
+        refs::settle(&self.root, &chain)?;
         loop {
             let fence = Fence::current(&self.root, &self.run_id)?;
             let mut taker = Taker::new(workspace.clone());
