@@ -19,6 +19,7 @@ pub use crate::replan_state::Replans;
 use crate::replan_state::{self, PhaseReplans, REPLAN_LANE};
 use crate::session_state::SessionState;
 use crate::status::Status;
+use crate::step_state;
 pub use crate::step_state::{Cluster, FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
 
@@ -173,6 +174,7 @@ pub struct LaneState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
     /// Its steps.
+    #[serde(deserialize_with = "step_state::short::read_all")]
     pub steps: Vec<StepState>,
     /// So many steps at its beginning are surely over; where to look first. A hint for speed: it may
     /// be lower than the truth, never higher.
@@ -381,26 +383,26 @@ impl RunState {
 
     /// All steps with their paths, in the plan's order.
     pub fn steps(&self) -> impl Iterator<Item = (StepPath, &StepState)> {
-        self.phases.iter().flat_map(|phase| {
+        self.steps_that(|_| true)
+    }
+
+    /// Those of them of which something is true; a path is made for no other.
+    pub fn steps_that<'s>(
+        &'s self,
+        is: impl Fn(&StepState) -> bool + Copy + 's,
+    ) -> impl Iterator<Item = (StepPath, &'s StepState)> {
+        self.phases.iter().flat_map(move |phase| {
             phase.lanes.iter().flat_map(move |lane| {
-                lane.steps.iter().map(move |s| (StepPath::new(&phase.id, &lane.id, &s.id), s))
+                let found = lane.steps.iter().filter(move |step| is(step));
+                found.map(move |s| (StepPath::new(&phase.id, &lane.id, &s.id), s))
             })
         })
     }
 
     /// The steps that were started and have no outcome yet.
     pub fn running(&self) -> Vec<(StepPath, u32)> {
-        let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
-        self.phases
-            .iter()
-            .flat_map(|p| p.lanes.iter().map(move |l| (p, l)))
-            .flat_map(|(p, l)| {
-                l.steps
-                    .iter()
-                    .filter(move |s| running(s))
-                    .map(move |s| (StepPath::new(&p.id, &l.id, &s.id), s.attempts))
-            })
-            .collect()
+        let running = self.steps_that(|s| matches!(s.progress, Progress::Running { .. }));
+        running.map(|(path, step)| (path, step.attempts)).collect()
     }
 
     /// Whether everything is finished or left out, no approval that was taken back is missing, and

@@ -1,5 +1,7 @@
 //! The state of a step: its progress, its counters, its last attempt.
 
+pub mod short;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent_state::{AgentState, Spent};
@@ -13,6 +15,7 @@ use crate::time::{Millis, Timestamp};
 
 /// The state of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct StepState {
     /// Its id.
     pub id: String,

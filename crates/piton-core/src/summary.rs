@@ -277,7 +277,7 @@ fn is_held(state: &RunState) -> bool {
 /// The step where the run stands, or would go on: the first that runs, else the first that is not over.
 pub fn current(state: &RunState) -> Option<StepPath> {
     let running = state.running().into_iter().next().map(|(path, _)| path);
-    running.or_else(|| state.steps().find(|(_, s)| !s.progress.is_over()).map(|(path, _)| path))
+    running.or_else(|| state.steps_that(|s| !s.progress.is_over()).next().map(|(path, _)| path))
 }
 
 /// How many steps are over, and how many there are; of a session its tasks so far.
