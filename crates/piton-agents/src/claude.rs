@@ -14,7 +14,9 @@ use crate::mcp::{Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, MCP_TOOL, Permissions, Program};
 use crate::setup::{Stop, StopPlace, hook};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
-use crate::verdict::{Exit, Verdict, denied, from_status, from_words, stopped_by_own_hook};
+use crate::verdict::{
+    Exit, Verdict, denied, from_status, from_words, stopped_by_own_hook, without_servers,
+};
 
 /// Claude Code.
 #[derive(Debug)]
@@ -410,14 +412,8 @@ impl Reader for Stream {
             let by_words = || from_words(&said, clock);
             return end.status.map_or_else(by_words, |status| from_status(status, &said, clock));
         }
-        if let Some(denied) = denied(&self.denied) {
-            return denied;
-        }
-        if !self.dead_servers.is_empty() {
-            let names = self.dead_servers.join(", ");
-            return Verdict::Denied(format!("MCP server {names} did not start"));
-        }
-        Verdict::Succeeded
+        let missed = || without_servers(&self.dead_servers);
+        denied(&self.denied).or_else(missed).unwrap_or(Verdict::Succeeded)
     }
 
     fn in_flight(&self) -> Vec<String> {

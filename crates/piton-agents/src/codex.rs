@@ -55,6 +55,10 @@ impl Program for Codex {
         Mcp { args: mcp::codex(servers, permissions != Permissions::Own), ..Mcp::default() }
     }
 
+    fn requires(&self, servers: &[String]) -> Vec<String> {
+        mcp::codex_requires(servers)
+    }
+
     fn window(&self) -> u64 {
         258_400
     }

@@ -178,6 +178,8 @@ struct Stream {
     stopped: Option<String>,
     /// Tools that it was not allowed to use.
     denied: Vec<String>,
+    /// Whether it could not reach all its MCP servers.
+    lacks_servers: bool,
     end: Option<Result<(), String>>,
 }
 
@@ -267,7 +269,12 @@ impl Reader for Stream {
                 Some(_) if exit.is_asked => Verdict::Stopped,
                 Some(why) => stopped_by_own_hook(why),
                 None if !exit.is_zero() => Verdict::Failed(how(exit)),
-                None => denied(&self.denied).unwrap_or(Verdict::Succeeded),
+                None => {
+                    let missed = self.lacks_servers.then(|| {
+                        Verdict::Denied(format!("an MCP server did not start ({LISTS_SERVERS})"))
+                    });
+                    denied(&self.denied).or(missed).unwrap_or(Verdict::Succeeded)
+                }
             },
             Some(Err(said)) => failed(said, clock),
             None if !self.has_begun && exit.code.is_some_and(|code| code != 0) => {
@@ -278,10 +285,19 @@ impl Reader for Stream {
         }
     }
 
+    fn aside(&mut self, line: &str) {
+        self.lacks_servers |= line.starts_with(LACKS_SERVERS);
+    }
+
     fn in_flight(&self) -> Vec<String> {
         self.in_flight.iter().map(|(_, what)| what.clone()).collect()
     }
 }
+
+/// What it says of servers that it could not reach; it does not name them.
+const LACKS_SERVERS: &str = "MCP issues detected";
+/// What names them.
+const LISTS_SERVERS: &str = "`gemini mcp list` says which";
 
 /// What Gemini CLI says of a tool that needs somebody who confirms it, or that its rules forbid.
 const DENIALS: [&str; 3] =

@@ -44,8 +44,7 @@ pub enum NotServers {
 /// Reads a file of MCP servers; why it cannot be read, if it can't.
 pub fn servers(text: &str) -> Result<Servers, NotServers> {
     let file: File = serde_json::from_str(text)?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    match file.servers.keys().find(|name| name.is_empty() || !name.chars().all(is_plain)) {
+    match file.servers.keys().find(|name| !is_plain(name)) {
         Some(name) => Err(NotServers::Name(name.clone())),
         None => Ok(file.servers),
     }
@@ -91,6 +90,8 @@ pub(crate) fn codex(servers: &Servers, is_trusted: bool) -> Vec<String> {
             set("command", json!(server.command).to_string());
             set("args", json!(server.args).to_string());
         }
+        // It would go on without the server, and nobody would know.
+        set("required", "true".to_owned());
         for (variable, value) in &server.env {
             set(&format!("env.{variable}"), json!(value).to_string());
         }
@@ -99,6 +100,16 @@ pub(crate) fn codex(servers: &Servers, is_trusted: bool) -> Vec<String> {
         }
     }
     args
+}
+
+/// Arguments with which Codex fails if one of the servers in its own settings does not start.
+pub(crate) fn codex_requires(servers: &[String]) -> Vec<String> {
+    let plain = servers.iter().filter(|name| is_plain(name));
+    plain.flat_map(|name| ["-c".to_owned(), format!("mcp_servers.{name}.required=true")]).collect()
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::mcp::{self, Mcp, Servers};
 use crate::program::{Ask, Halt, Invocation, Permissions, Program};
 use crate::setup::{STOP_FILE, Stop, StopPlace, plugin};
 use crate::stream::{Clock, Reader, Said, Tokens, Totals, doing, micros};
-use crate::verdict::{Exit, Verdict, denied, from_status, from_words};
+use crate::verdict::{Exit, Verdict, denied, from_status, from_words, without_servers};
 
 /// opencode.
 #[derive(Debug)]
@@ -47,7 +47,8 @@ impl Program for Opencode {
     /// folder of settings, for which it needs the network.
     fn stop(&self, place: &StopPlace<'_>) -> Stop {
         let path = format!("{}/opencode-stop.js", place.folder);
-        let mut stop = Stop::new(place).file(&path, &PLUGIN.replace("STOP_FILE", STOP_FILE));
+        let mut stop = Stop::new(place)
+            .file(&path, &PLUGIN.replace("STOP_FILE", STOP_FILE).replace("NO_SERVER", NO_SERVER));
         stop.env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), plugin(&path)));
         stop
     }
@@ -66,15 +67,29 @@ impl Program for Opencode {
     }
 }
 
-/// Ends the turn when a tool has ended; its result stays in the session.
+/// Ends the turn when a tool has ended; its result stays in the session. It also says which MCP servers
+/// did not start: opencode goes on without them and says nothing.
 const PLUGIN: &str = r#"import { existsSync } from "node:fs";
+let told = false;
 export const Stop = async ({ client }) => ({
+  "chat.message": async () => {
+    if (told) return;
+    told = true;
+    try {
+      const { data } = await client.mcp.status();
+      for (const [name, server] of Object.entries(data ?? {}))
+        if (server.status === "failed") console.error("NO_SERVER" + name);
+    } catch {}
+  },
   "tool.execute.after": async ({ sessionID }) => {
     const file = process.env.STOP_FILE;
     if (file && existsSync(file)) await client.session.abort({ path: { id: sessionID } });
   },
 });
 "#;
+
+/// What the plugin says before the name of a server that did not start.
+const NO_SERVER: &str = "piton: no MCP server ";
 
 fn common(ask: &Ask<'_>) -> Invocation {
     let begun = Invocation::new(ask, "opencode").arg(&["run", "--format", "json"]);
@@ -180,6 +195,7 @@ struct Stream {
     failed: Option<Failure>,
     /// Operations that it was not allowed.
     denied: Vec<String>,
+    dead_servers: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -260,6 +276,10 @@ impl Reader for Stream {
         said
     }
 
+    fn aside(&mut self, line: &str) {
+        self.dead_servers.extend(line.strip_prefix(NO_SERVER).map(str::to_owned));
+    }
+
     fn totals(&self) -> Totals {
         self.totals.clone()
     }
@@ -279,7 +299,8 @@ impl Reader for Stream {
                 ),
             },
             None if self.is_complete && exit.is_zero() => {
-                denied(&self.denied).unwrap_or(Verdict::Succeeded)
+                let missed = || without_servers(&self.dead_servers);
+                denied(&self.denied).or_else(missed).unwrap_or(Verdict::Succeeded)
             }
             None if exit.is_asked => Verdict::Stopped,
             // What it asked about and nobody answered ends the turn.

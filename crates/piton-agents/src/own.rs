@@ -11,6 +11,8 @@ pub struct Own {
     pub allows: bool,
     /// MCP servers whose tools it asks about.
     pub asking_servers: Vec<String>,
+    /// MCP servers without which it would go on, and say nothing.
+    pub optional_servers: Vec<String>,
     /// Files with hooks that nobody has trusted.
     pub untrusted_hooks: Vec<String>,
     /// The file that switches off all hooks.
@@ -66,8 +68,14 @@ fn codex(files: &[(String, String)]) -> Own {
             let mode = server.pointer("/default_tools_approval_mode").and_then(|m| m.as_str());
             let is_off =
                 server.pointer("/enabled").and_then(toml_span::Value::as_bool) == Some(false);
-            if mode != Some(APPROVE) && !is_off {
+            if is_off {
+                continue;
+            }
+            if mode != Some(APPROVE) {
                 own.asking_servers.push(name.name.to_string());
+            }
+            if server.pointer("/required").is_none() {
+                own.optional_servers.push(name.name.to_string());
             }
         }
         let states = table.pointer("/hooks/state").and_then(|states| states.as_table());

@@ -48,6 +48,11 @@ pub trait Program: Sync + Debug {
         Mcp::default()
     }
 
+    /// Arguments with which it fails if one of these MCP servers of its own settings does not start.
+    fn requires(&self, _servers: &[String]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Where it records a session beside its stream; `None` if the stream says everything.
     fn record(&self, _session: &str) -> Option<Record> {
         None

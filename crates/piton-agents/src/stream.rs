@@ -20,6 +20,9 @@ pub trait Reader {
         Vec::new()
     }
 
+    /// A line of standard error, of its beginning. Programs say there which servers did not start.
+    fn aside(&mut self, _line: &str) {}
+
     /// What was used and where the context stands.
     fn totals(&self) -> Totals;
 

@@ -81,6 +81,12 @@ pub(crate) fn denied(operations: &[String]) -> Option<Verdict> {
     (!operations.is_empty()).then(|| Verdict::Denied(words()))
 }
 
+/// What it means that MCP servers did not start, if some did not.
+pub(crate) fn without_servers(names: &[String]) -> Option<Verdict> {
+    let words = || format!("MCP server {} did not start", names.join(", "));
+    (!names.is_empty()).then(|| Verdict::Denied(words()))
+}
+
 /// The context is full, in the words of programs and services.
 const FULL: &[&str] = &[
     "prompt is too long",

@@ -350,6 +350,32 @@ fn what_a_program_was_not_allowed_is_a_denial() {
     assert_eq!(gemini("shell_execute_error", "exit code 1"), Verdict::Succeeded);
 }
 
+/// Lost: an agent does its work without the server that it needs, and it counts as done.
+#[test]
+fn a_server_that_did_not_start_is_a_failure_although_the_turn_is_complete() {
+    let init = r#"{"type":"init","session_id":"g-1","model":"gemini-x"}"#;
+    let success = r#"{"type":"result","status":"success","stats":{"input":1}}"#;
+    let stop = r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#;
+    let judge = |program: &str, lines: &[&str], aside: &str| {
+        let (mut reader, _) = read(program, lines);
+        reader.aside(aside);
+        reader.verdict(exit(0), &[], CLOCK)
+    };
+    let gemini =
+        judge("gemini", &[init, success], "MCP issues detected. Run /mcp list for status.");
+    assert!(matches!(gemini, Verdict::Denied(_)), "{gemini:?}");
+    let said = "MCP server notes did not start".to_owned();
+    let opencode = judge("opencode", &[stop], "piton: no MCP server notes");
+    assert_eq!(opencode, Verdict::Denied(said));
+    for program in ["gemini", "opencode"] {
+        let lines = if program == "gemini" { vec![init, success] } else { vec![stop] };
+        assert_eq!(judge(program, &lines, "Ripgrep is not available."), Verdict::Succeeded);
+    }
+    // Codex fails by itself, before it asks anything.
+    let required = find("codex").map(|codex| codex.requires(&["notes".to_owned()]));
+    assert_eq!(required, Some(vec!["-c".into(), "mcp_servers.notes.required=true".into()]));
+}
+
 /// Lost: a night is spent on a model or a key that no attempt can use.
 #[test]
 fn an_error_of_opencode_without_a_message_says_its_name() {

@@ -31,6 +31,9 @@ use super::{Running, lane_logs};
 /// How often a session's record is looked for that is not there yet: a program writes it after a second.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// Bytes at the beginning of standard error in which a program says what it lacks.
+const ASIDE_BYTES: u64 = 64 << 10;
+
 /// The agents of a run's attempts.
 #[derive(Default)]
 pub(crate) struct Agents {
@@ -268,12 +271,18 @@ impl Agents {
         around: &Around<'_>,
     ) -> Option<Judged> {
         let followed = self.followed.get_mut(&ended.attempt)?;
-        let (stdout, _) = lane_logs(around.run_dir, &ended.attempt.step);
+        let (stdout, stderr) = lane_logs(around.run_dir, &ended.attempt.step);
         let (start, end) = ended.logs.stdout;
         let stream = followed.stream.get_or_insert_with(|| Tail::new(stdout, start));
         stream.dropped = ended.logs.stdout_dropped;
         let (agent, program) = (followed.agent.clone(), followed.program);
         followed.read(Some(end), |session| around.record(&agent, program, session));
+        let (start, end) = ended.logs.stderr;
+        let end = end.min(start.saturating_add(ASIDE_BYTES));
+        Tail::new(stderr, start)
+            .lines(Some(end))
+            .iter()
+            .for_each(|line| followed.reader.aside(line));
         // A test ran after it only because it had ended with 0.
         let code = if ended.part > 0 { Some(0) } else { ended.code };
         let exit = Exit { code, is_asked };

@@ -106,6 +106,12 @@ pub fn agents<'a>(
 /// The variable with which Claude Code is told that root may do everything here.
 const SANDBOX: &str = "IS_SANDBOX";
 
+/// What the settings of an agent's own program say.
+pub(crate) fn own_settings(agent: &Agent, place: &Place<'_>) -> Own {
+    let around = Around { place, agent };
+    needs(&agent.program).map(|needs| around.own(&agent.program, &needs)).unwrap_or_default()
+}
+
 /// The program that a shell would start.
 pub fn find(binary: &str, place: &Place<'_>) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| {

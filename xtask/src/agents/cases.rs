@@ -46,6 +46,7 @@ pub(super) const CASES: &[Case] = &[
     Case { name: "run-budget", only: &[], play: runs::budget },
     Case { name: "run-handoff", only: &[], play: runs::handoff },
     Case { name: "run-mcp", only: &[], play: runs::mcp },
+    Case { name: "run-no-server", only: &[], play: runs::dead_server },
     Case { name: "run-wrapper", only: &["codex"], play: runs::wrapper_killed },
     Case { name: "session", only: &[], play: sessions::goes_on },
     Case { name: "session-stop", only: &[], play: sessions::stops },

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Broken;
 use super::api::{Answer, Script};
@@ -139,21 +139,38 @@ const SERVER: &str = include_str!("server.js");
 pub(super) fn mcp(stage: &mut Stage<'_>) -> Result<String, Broken> {
     let (server, file) = (stage.file("server.js"), stage.file("done.txt"));
     fs::write(&server, SERVER)?;
-    let settings = json!({"mcpServers": {"notes": {"command": "node", "args": [server],
-        "env": {"NOTES_FILE": file}, "trust": true}}});
-    // Gemini CLI reads them from its own settings alone.
-    let is_own = stage.subject.id == "gemini";
-    let named = if is_own { ".gemini/settings.json" } else { "servers.json" };
-    fs::create_dir_all(stage.file(".gemini"))?;
-    fs::write(stage.file(named), settings.to_string())?;
-    let agent = if is_own { "" } else { "mcp = \"servers.json\"" };
-    stage.plan(&Plan { step: ARTIFACT, agent, ..Plan::default() })?;
+    let notes = json!({"command": "node", "args": [server], "env": {"NOTES_FILE": file}});
+    plan_with_server(stage, notes)?;
     let call = (stage.subject.mcp)("notes", "write", json!({"text": DONE}));
     stage.api.follow(Script::new([call, Answer::text("It is written.")]));
     exits(&stage.piton(&["run", "plan.toml"])?, 0)?;
     is_written(stage)?;
     stage.is_still()?;
     Ok("its tool was used".to_owned())
+}
+
+/// An MCP server does not start: the step fails, although the program does its work without it.
+pub(super) fn dead_server(stage: &mut Stage<'_>) -> Result<String, Broken> {
+    plan_with_server(stage, json!({"command": stage.file("no-server"), "args": []}))?;
+    stage.api.follow(writes(stage));
+    let ran = stage.piton(&["run", "plan.toml"])?;
+    exits(&ran, 1)?;
+    ensure(ran.1.contains("MCP server"), || format!("it does not say why:\n{}", ran.1))?;
+    stage.is_still()?;
+    Ok(format!("after {} requests", stage.requests().len()))
+}
+
+/// A plan whose agent has an MCP server.
+fn plan_with_server(stage: &mut Stage<'_>, mut server: Value) -> Result<(), Broken> {
+    server["trust"] = true.into();
+    let settings = json!({"mcpServers": {"notes": server}});
+    // Gemini CLI reads them from its own settings alone.
+    let is_own = stage.subject.id == "gemini";
+    let named = if is_own { ".gemini/settings.json" } else { "servers.json" };
+    fs::create_dir_all(stage.file(".gemini"))?;
+    fs::write(stage.file(named), settings.to_string())?;
+    let agent = if is_own { "" } else { "mcp = \"servers.json\"" };
+    stage.plan(&Plan { step: ARTIFACT, agent, ..Plan::default() })
 }
 
 /// An account at its limit: the lane is parked until that ends, and goes on by itself.

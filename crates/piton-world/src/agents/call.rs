@@ -9,6 +9,8 @@ use piton_agents::{Ask, Program, Stop, StopPlace};
 use piton_core::agent::Agent;
 use piton_engine::order::AgentOrder;
 
+use crate::installed::{Place, own_settings};
+
 /// The file in an attempt's folder that stops its agent once it exists.
 const STOP: &str = "stop";
 
@@ -28,13 +30,9 @@ pub(crate) fn stop_file(folder: &Path) -> PathBuf {
 }
 
 /// How an agent is called; nothing for a command, which is called as it is. `folder` is that of the
-/// attempt, `home` the user's.
-pub(crate) fn call(
-    order: &AgentOrder,
-    root: &Path,
-    folder: &Path,
-    home: Option<&Path>,
-) -> Option<Called> {
+/// attempt.
+pub(crate) fn call(order: &AgentOrder, place: &Place<'_>, folder: &Path) -> Option<Called> {
+    let Place { home, root, .. } = *place;
     let agent = &order.agent;
     let program = piton_agents::find(&agent.program).filter(|_| agent.is_known())?;
     let file = stop_file(folder);
@@ -45,7 +43,8 @@ pub(crate) fn call(
         program.mcp(&text(&root.join(path)), &servers, &text(folder), agent.permissions)
     });
     let mcp = mcp.unwrap_or_default();
-    let args: Vec<String> = mcp.args.iter().chain(&agent.args).cloned().collect();
+    let required = program.requires(&own_settings(agent, place).optional_servers);
+    let args: Vec<String> = mcp.args.iter().chain(&required).chain(&agent.args).cloned().collect();
     let ask = Ask {
         program: agent.binary.as_deref(),
         session: order.session.as_deref().unwrap_or_default(),

@@ -8,6 +8,7 @@ use piton_process::Keeper;
 use piton_process::protocol::{NewFile, Part, Request, Start};
 
 use super::super::agents::{self, Called};
+use super::super::installed::Place;
 use super::super::{failed, lane_logs, prompt_file, scratch};
 use super::{Connection, taken_or_failed};
 
@@ -68,7 +69,8 @@ impl Connection {
         let folder = scratch::attempt_folder(scratch, &order.attempt);
         let home = self.inherited.variable("HOME").map(PathBuf::from);
         let called = order.agent.as_ref();
-        let called = called.and_then(|agent| agents::call(agent, root, &folder, home.as_deref()));
+        let place = Place { inherited: &self.inherited, home: home.as_deref(), root };
+        let called = called.and_then(|agent| agents::call(agent, &place, &folder));
         let mut env = order.env.clone();
         let mut files = Vec::new();
         let mut commands = order.commands.clone();
