@@ -24,6 +24,10 @@ pub const STOP_FILE: &str = "PITON_STOP_FILE";
 /// does is better split.
 pub const HANDOFFS_DEFAULT: u32 = 10;
 
+/// Requests of one attempt: a window of a million tokens takes about as many, and a program that asks the
+/// same again and again reaches it within minutes.
+pub const REQUESTS_DEFAULT: u32 = 1000;
+
 /// How long an agent may show no sign of life: longer than a model thinks about one answer, short enough
 /// that a night is not lost to a request that nobody answers.
 pub const SILENCE_DEFAULT: Millis = Millis(20 * 60 * 1000);
@@ -81,6 +85,9 @@ pub struct Agent {
     /// How often a step may be handed to a fresh agent because the window is full.
     #[serde(default = "handoffs")]
     pub handoffs: u32,
+    /// Requests that one attempt may make; no limit with none.
+    #[serde(default = "requests", skip_serializing_if = "is_usual_requests")]
+    pub requests: u32,
     /// How long it may show no sign of life before it is ended; nothing for ever.
     #[serde(default = "silence", skip_serializing_if = "is_usual_silence")]
     pub silence: Millis,
@@ -102,6 +109,15 @@ fn handoffs() -> u32 {
     HANDOFFS_DEFAULT
 }
 
+fn requests() -> u32 {
+    REQUESTS_DEFAULT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_usual_requests(requests: &u32) -> bool {
+    *requests == REQUESTS_DEFAULT
+}
+
 fn silence() -> Millis {
     SILENCE_DEFAULT
 }
@@ -120,8 +136,8 @@ impl Agent {
     /// An agent of a program, with the defaults of everything else.
     pub fn new(name: &str, program: &str) -> Self {
         let (name, program) = (name.to_owned(), program.to_owned());
-        let (handoffs, silence) = (HANDOFFS_DEFAULT, SILENCE_DEFAULT);
-        Self { name, program, handoffs, silence, ..Self::default() }
+        let (handoffs, requests, silence) = (HANDOFFS_DEFAULT, REQUESTS_DEFAULT, SILENCE_DEFAULT);
+        Self { name, program, handoffs, requests, silence, ..Self::default() }
     }
 
     /// Whether it is a program that Piton knows: it has sessions, and its own words for how it went.
@@ -156,6 +172,42 @@ pub enum OnLimit {
     Stop,
 }
 
+/// What one place of the settings says of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Tokens that fit.
+    pub tokens: Option<u64>,
+    /// See [`Thresholds::warning`].
+    pub warning: Option<u32>,
+    /// See [`Thresholds::critical`].
+    pub critical: Option<u32>,
+    /// See [`Thresholds::halt`].
+    pub halt: Option<u32>,
+}
+
+impl Window {
+    /// The same, and what a more general place says of the rest.
+    #[must_use]
+    pub fn or(self, general: Self) -> Self {
+        Self {
+            tokens: self.tokens.or(general.tokens),
+            warning: self.warning.or(general.warning),
+            critical: self.critical.or(general.critical),
+            halt: self.halt.or(general.halt),
+        }
+    }
+
+    /// How full it may be, where nobody says it as usual.
+    pub fn thresholds(self) -> Thresholds {
+        let usual = Thresholds::default();
+        Thresholds {
+            warning: self.warning.unwrap_or(usual.warning),
+            critical: self.critical.unwrap_or(usual.critical),
+            halt: self.halt.unwrap_or(usual.halt),
+        }
+    }
+}
+
 /// How full a window may be, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
@@ -165,6 +217,13 @@ pub struct Thresholds {
     pub critical: u32,
     /// From here on it is ended.
     pub halt: u32,
+}
+
+impl Thresholds {
+    /// Whether each is at most the next, and the last at most the whole.
+    pub fn rise(self) -> bool {
+        self.warning <= self.critical && self.critical <= self.halt && u64::from(self.halt) <= WHOLE
+    }
 }
 
 impl Default for Thresholds {

@@ -9,7 +9,7 @@ mod replan;
 
 use piton_core::budget;
 
-pub use agents::{AGENT, PRICES};
+pub use agents::{AGENT, PRICES, WINDOWS};
 pub(crate) use lanes::INHERITED as LANE_INHERITED;
 pub use lanes::{ISOLATION, LANE_AGENTS, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
 pub use replan::REPLAN;
@@ -362,6 +362,11 @@ pub static SETTINGS: Section = Section::new(
             key("gc", Kind::Table(&GC), "what `piton gc` keeps"),
             key("secrets", Kind::Table(&SECRETS), "what is redacted"),
             key("prices", Kind::Named(&PRICES), "what tokens cost, by model, agent or program"),
+            key(
+                "windows",
+                Kind::Named(&WINDOWS),
+                "how many tokens fit, by model, agent or program",
+            ),
         ],
     ],
 );
@@ -383,6 +388,7 @@ pub static SECTIONS: &[&Section] = &[
     &GC,
     &SECRETS,
     &PRICES,
+    &WINDOWS,
 ];
 
 /// The known name that is nearest to a mistyped one, if any is near.

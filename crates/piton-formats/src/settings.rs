@@ -10,7 +10,6 @@ mod replan;
 use std::collections::BTreeMap;
 
 use piton_core::Millis;
-use piton_core::agent::Prices;
 use piton_core::budget::{Budgets, Spend};
 use piton_core::plan::{Command, OnChange, OnFailure};
 use piton_core::redact::Names;
@@ -21,8 +20,8 @@ use crate::sink::{Sink, parse};
 use crate::text_rules::check_path;
 use crate::toml_reader::Node;
 
-pub use agents::Agent;
 pub(crate) use agents::read_agents;
+pub use agents::{Agent, Models};
 pub use lanes::{LaneDefaults, Lanes, PullRequest, Snapshots, Views};
 pub use replan::Replan;
 
@@ -46,8 +45,8 @@ pub struct Settings {
     pub budgets: Budgets,
     /// Programs that get prompts, by name.
     pub agents: BTreeMap<String, Agent>,
-    /// What tokens cost, by the name of a model, an agent or a program.
-    pub prices: BTreeMap<String, Prices>,
+    /// What is said of models.
+    pub models: Models,
     /// When phases are planned again; nothing where it is not said.
     pub replan: Option<Replan>,
     /// How lanes work.
@@ -114,7 +113,7 @@ impl Default for Settings {
             defaults: Defaults::default(),
             budgets: Budgets::default(),
             agents: BTreeMap::new(),
-            prices: BTreeMap::new(),
+            models: Models::default(),
             replan: None,
             lanes: Lanes::default(),
             pull_request: PullRequest::default(),
@@ -192,7 +191,7 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
     }
     settings.budgets = read_budgets(root, &settings.budgets, sink);
     settings.agents = read_agents(root, true, sink);
-    settings.prices = agents::read_prices(root, sink);
+    settings.models = agents::read_models(root, sink);
     settings.replan = Replan::read(root, true, sink);
     settings.lanes = lanes::read_lanes(root, sink);
     settings.pull_request = lanes::read_pull_request(root, sink);

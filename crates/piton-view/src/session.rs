@@ -9,6 +9,10 @@ use serde::Serialize;
 use crate::shape::shapes;
 use crate::text::{count, sanitize};
 
+/// What is said when everything is written: it is part of what a recovery costs.
+pub const SYNCED: &str =
+    "all changes are written, and the checkpoint is removed: load the standard context";
+
 /// Artifacts that are named in one line.
 const ARTIFACTS_SHOWN_MAX: usize = 5;
 
@@ -188,7 +192,7 @@ impl Moved {
         let mut lines =
             vec![format!("{} is in {}", sanitize(task), column.unwrap_or("inProgress"))];
         if *synced {
-            lines.push("all changes are written, and the checkpoint is removed".to_owned());
+            lines.push(SYNCED.to_owned());
         }
         lines.extend(next.as_ref().map(|next| format!("next: {}", sanitize(next))));
         lines.join("\n")

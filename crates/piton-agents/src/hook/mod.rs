@@ -7,7 +7,7 @@ mod usage;
 
 use serde::Deserialize;
 
-pub use usage::{Found, LOOK, TAIL_BYTES, in_time, in_transcript};
+pub use usage::{Before, Found, LOOK, TAIL_BYTES, in_time, in_transcript};
 
 /// A program that calls hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,9 @@ pub struct Call {
     pub used: Option<u64>,
     /// Tokens that fit, from our own plugin.
     pub window: Option<u64>,
+    /// The model, where the program says it.
+    #[serde(deserialize_with = "model")]
+    pub model: Option<String>,
     /// The id of a subagent that the call belongs to.
     pub agent_id: Option<String>,
     context_window: Option<Window>,
@@ -119,6 +122,12 @@ where
     D: serde::Deserializer<'de>,
 {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+/// A model by its name, or with its id among other things, as a status line is told.
+fn model<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let said = serde_json::Value::deserialize(from)?;
+    Ok(said.as_str().or_else(|| said.get("id")?.as_str()).map(str::to_owned))
 }
 
 /// Why a call cannot be read.

@@ -47,14 +47,16 @@ fn tokens_are_where_a_program_says_them() {
 fn the_last_request_of_the_agent_itself_counts() {
     let line = |side: bool, read: u64| {
         format!(
-            r#"{{"parentUuid":"x","isSidechain":{side},"type":"assistant","message":{{"usage":{{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":{read},"output_tokens":7}}}}}}"#
+            r#"{{"parentUuid":"x","isSidechain":{side},"type":"assistant","message":{{"model":"opus","usage":{{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":{read},"output_tokens":7}}}}}}"#
         )
     };
     let result = r#"{"type":"user","message":{"content":"a text with \"usage\" in it"}}"#;
     let cut = r#"{"type":"assistant","message":{"usage":{"inp"#;
     let tail =
         format!("ut_tokens\":1}}}}\n{}\n{}\n{result}\n{cut}", line(false, 180_000), line(true, 20));
-    assert_eq!(in_transcript(Caller::Claude, &tail), Some((180_015, None)));
+    let (used, model) = (180_015, Some("opus".to_owned()));
+    let found = Found { used, model, ..Found::default() };
+    assert_eq!(in_transcript(Caller::Claude, &tail), Some(found));
     assert_eq!(in_transcript(Caller::Claude, result), None);
 }
 
@@ -62,24 +64,32 @@ fn the_last_request_of_the_agent_itself_counts() {
 fn gemini_records_what_it_sent() {
     let tail = "sages\":1}\n{\"type\":\"gemini\",\"content\":\"x\",\"tokens\":{\"input\":751000,\"cached\":9}}\n\
                 {\"$set\":{\"lastUpdated\":\"t\"}}\n{\"type\":\"user\",\"content\":\"\\\"tokens\\\"\"}\n";
-    assert_eq!(in_transcript(Caller::Gemini, tail), Some((751_000, None)));
+    let found = Found { used: 751_000, ..Found::default() };
+    assert_eq!(in_transcript(Caller::Gemini, tail), Some(found));
 }
 
 /// Lost: an agent is stopped an operation late, or each operation waits for a file.
 #[test]
 fn a_record_that_is_behind_is_waited_for_where_a_threshold_is_near() {
-    let found = |used, is_current| Some(Found { used, window: None, is_current });
-    let looks = |all: &[Option<Found>]| {
+    type Seen = Option<(u64, bool)>;
+    let looks_at = |warning: u32, used: u64, all: &[Seen]| {
         let (mut looked, mut waited) = (0, 0);
         let look = || {
             looked += 1;
-            all[(looked - 1).min(all.len() - 1)]
+            let (used, is_current) = all[(looked - 1).min(all.len() - 1)]?;
+            Some(Found { used, is_current, ..Found::default() })
         };
-        (in_time(200_000, look, || waited += 1), waited)
+        let before = Before { window: 200_000, warning, used };
+        let found = in_time(before, look, || waited += 1);
+        (found.map(|found| (found.used, found.is_current)), waited)
     };
-    let (behind, current) = (found(140_000, false), found(182_000, true));
+    let looks = |all: &[Seen]| looks_at(750, 0, all);
+    let (behind, current) = (Some((140_000, false)), Some((182_000, true)));
+    let far = Some((100_000, false));
     assert_eq!(looks(&[behind, behind, current]), (current, 2));
-    assert_eq!(looks(&[found(100_000, false), current]), (found(100_000, false), 0));
+    assert_eq!(looks(&[far, current]), (far, 0));
+    assert_eq!(looks_at(600, 0, &[far, current]), (current, 1));
+    assert_eq!(looks_at(750, 100_000, &[far, current]), (current, 1));
     assert_eq!(looks(&[current]), (current, 0));
     assert_eq!(looks(&[behind]), (behind, 40));
     assert_eq!(looks(&[None]), (None, 0));
@@ -92,5 +102,6 @@ fn codex_says_how_many_fit() {
     let count = r#"{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":9},"last_token_usage":{"input_tokens":10020},"model_context_window":258400}}}"#;
     let record = r#"{"type":"token_usage_record","payload":{"usage":{"input_tokens":240000},"turn_token_usage":{"input_tokens":1}}}"#;
     let tail = format!("{count}\n{record}\n");
-    assert_eq!(in_transcript(Caller::Codex, &tail), Some((240_000, Some(258_400))));
+    let found = Found { used: 240_000, window: Some(258_400), ..Found::default() };
+    assert_eq!(in_transcript(Caller::Codex, &tail), Some(found));
 }

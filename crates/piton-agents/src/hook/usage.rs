@@ -13,31 +13,54 @@ pub const TAIL_BYTES: u64 = 64 << 10;
 /// record about ten times a second.
 pub const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: usize = 40;
-/// From so many percent on it is waited for: one more request may pass a threshold.
-const WAITS_FROM_PERCENT: u64 = 60;
+/// From so many hundredths of the first threshold on it is waited for: one more request may pass that.
+const WAITS_FROM: u64 = 80;
 
 /// What the end of a record says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Tokens in use.
     pub used: u64,
     /// Tokens that fit, where the record says it.
     pub window: Option<u64>,
+    /// The model that answered, where the record says it.
+    pub model: Option<String>,
     /// Whether the operations that have just ended are in the record.
     pub is_current: bool,
 }
 
+impl Found {
+    /// What one line says, unless it counts nothing.
+    fn of(used: u64, model: Option<String>) -> Option<Self> {
+        (used > 0).then(|| Self { used, model, ..Self::default() })
+    }
+}
+
+/// What is known before a record is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    /// Tokens that fit.
+    pub window: u64,
+    /// The first threshold, in thousandths of that.
+    pub warning: u32,
+    /// Tokens that were in use at the call before.
+    pub used: u64,
+}
+
 /// What a record says once it has the operations that have just ended. A record that is behind is waited
-/// for only where the next threshold is near.
+/// for only where the first threshold is near, or where it has said nothing new since the call before: then
+/// a whole request is missing, or more.
 pub fn in_time(
-    window: u64,
+    before: Before,
     mut look: impl FnMut() -> Option<Found>,
     mut wait: impl FnMut(),
 ) -> Option<Found> {
     let mut found = look()?;
     for _ in 0..LOOKS_MAX {
-        let window = found.window.unwrap_or(window);
-        if found.is_current || found.used * 100 < window * WAITS_FROM_PERCENT {
+        let window = found.window.unwrap_or(before.window);
+        let near = window.saturating_mul(u64::from(before.warning)).saturating_mul(WAITS_FROM);
+        let is_far = found.used.saturating_mul(1000 * 100) < near && found.used != before.used;
+        if found.is_current || is_far {
             break;
         }
         wait();
@@ -77,6 +100,7 @@ struct ClaudeLine {
 #[derive(Deserialize)]
 struct Message {
     usage: Option<Claude>,
+    model: Option<String>,
 }
 
 /// A line of Codex's record.
@@ -106,6 +130,7 @@ struct Request {
 #[derive(Deserialize)]
 struct GeminiLine {
     tokens: Option<Sent>,
+    model: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -113,34 +138,34 @@ struct Sent {
     input: u64,
 }
 
-/// Tokens in use and, where the record says it, how many fit: from the last lines of a record, whose
-/// first one may be cut. Nothing if none of them says it.
-pub fn in_transcript(caller: Caller, tail: &str) -> Option<(u64, Option<u64>)> {
+/// Tokens in use and, where the record says it, how many fit and which model answered: from the last
+/// lines of a record, whose first one may be cut. Nothing if none of them says it.
+pub fn in_transcript(caller: Caller, tail: &str) -> Option<Found> {
     let lines = || tail.lines().rev();
     match caller {
         Caller::Claude => lines().filter(|line| line.contains("\"usage\"")).find_map(claude),
         Caller::Codex => {
-            let used = lines().find_map(codex)?;
-            let window = lines().find_map(|line| codex(line)?.1);
-            Some((used.0, used.1.or(window)))
+            let (used, window) = lines().find_map(codex)?;
+            let window = window.or_else(|| lines().find_map(|line| codex(line)?.1));
+            Some(Found { used, window, ..Found::default() })
         }
         Caller::Gemini => lines().filter(|line| line.contains("\"tokens\"")).find_map(gemini),
         Caller::Opencode => None,
     }
 }
 
-fn claude(line: &str) -> Option<(u64, Option<u64>)> {
+fn claude(line: &str) -> Option<Found> {
     let line: ClaudeLine = serde_json::from_str(line).ok()?;
     if line.kind != "assistant" || line.is_side {
         return None;
     }
-    let total = line.message?.usage?.total();
-    (total > 0).then_some((total, None))
+    let message = line.message?;
+    Found::of(message.usage?.total(), message.model)
 }
 
-fn gemini(line: &str) -> Option<(u64, Option<u64>)> {
+fn gemini(line: &str) -> Option<Found> {
     let line: GeminiLine = serde_json::from_str(line).ok()?;
-    line.tokens.filter(|tokens| tokens.input > 0).map(|tokens| (tokens.input, None))
+    Found::of(line.tokens?.input, line.model)
 }
 
 fn codex(line: &str) -> Option<(u64, Option<u64>)> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::agent::{Agent, Level, OnLimit, Verdict};
+use crate::agent::{Agent, Heard, Level, OnLimit, Verdict};
 use crate::agent_state::{AgentState, Day, Spent};
 use crate::budget::Spend;
 use crate::event::{AgentBegun, AgentSaid, Beginning, BudgetExhausted, BudgetWarned, Class};
@@ -165,6 +165,11 @@ pub fn gives_session_up(agent: &AgentState, verdict: &Verdict) -> Option<String>
     let is_lost = agent.how == Beginning::Continued && agent.requests == 0;
     let line = said.lines().next().unwrap_or_default();
     is_lost.then(|| format!("its session could not be continued: {line}"))
+}
+
+/// Whether an agent has made as many requests as one attempt may.
+pub fn has_asked_enough(agent: &Agent, heard: &Heard) -> bool {
+    agent.requests > 0 && heard.totals.requests >= agent.requests
 }
 
 /// Why a hand-off is not made, if it is not: it would be one too many, or the last one changed nothing.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use piton_core::agent::{self, Agent, Heard, Level, OnLimit, PRICES_DEFAULT, Tokens};
+use piton_core::agent::{self, Agent, Heard, Level, OnLimit, PRICES_DEFAULT, Tokens, Verdict};
 use piton_core::agent_state::Day;
 use piton_core::decide::agents::{self, Follow};
 use piton_core::event::{
@@ -33,6 +33,8 @@ const MISSING_FOR: Millis = Millis(60 * 60 * 1000);
 const SILENT: &str = "(no output, no processor time, no file changed); see `silence`";
 /// The limit of hand-offs, as failures name it.
 const HANDOFFS: &str = "handoffs";
+/// The limit of requests, as failures name it.
+const REQUESTS: &str = "requests";
 
 impl Driver<'_> {
     /// How the agent of an attempt begins; nothing if its step has none that Piton knows, and no others
@@ -77,6 +79,9 @@ impl Driver<'_> {
         };
         self.count(attempt, &agent, heard)?;
         self.watch_window(attempt, &agent, heard)?;
+        if agents::has_asked_enough(&agent, heard) {
+            self.ask_to_stop(attempt)?;
+        }
         self.watch_stop(attempt, heard)
     }
 
@@ -209,6 +214,11 @@ impl Driver<'_> {
             let why = format!("it showed no sign of life for {silence} {SILENT}");
             return Ok(Some(self.interrupted(attempt, why)));
         }
+        if let Some(outcome) =
+            self.asked_enough((&agent, &heard), level, is_ended_by_us, verdict.as_ref())
+        {
+            return Ok(Some(outcome));
+        }
         if let Some(outcome) = self.was_cut_off(attempt, (level, is_ended_by_us))? {
             return Ok(Some(outcome));
         }
@@ -234,6 +244,32 @@ impl Driver<'_> {
                 self.agent_failed((step, &agent), ended, classified, (&error, is_final))?
             }
         }))
+    }
+
+    /// What follows if an agent was stopped because it made as many requests as it may.
+    fn asked_enough(
+        &mut self,
+        (agent, heard): (&Agent, &Heard),
+        level: Level,
+        is_ended_by_us: bool,
+        verdict: Option<&Verdict>,
+    ) -> Option<Outcome> {
+        let is_stopped = is_ended_by_us || verdict == Some(&Verdict::Stopped);
+        // A window that is full, or a budget that is used up, stops it first.
+        let is_other = level >= Level::Critical || self.state.exhausted.is_some();
+        (is_stopped && !is_other && agents::has_asked_enough(agent, heard)).then(|| {
+            Outcome::Failed {
+                class: Class::Budget,
+                error: format!(
+                    "{}: it made {} requests in one attempt; the limit `requests` is reached ({})",
+                    agent.name, heard.totals.requests, agent.requests
+                ),
+                lines: Vec::new(),
+                budget: Some(REQUESTS.to_owned()),
+                signature: String::new(),
+                next: Next::Fail,
+            }
+        })
     }
 
     /// Lets a fresh agent go on, unless that would be one too many.

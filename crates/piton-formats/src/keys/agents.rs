@@ -1,8 +1,8 @@
-//! The keys of `[agents.NAME]` and `[prices.NAME]`.
+//! The keys of `[agents.NAME]`, `[prices.NAME]` and `[windows.NAME]`.
 
 use piton_core::agent::PROGRAMS;
 
-use super::{COUNT_MAX, Kind, Section, TOKENS_MAX, key};
+use super::{COUNT_MAX, Key, Kind, Section, TOKENS_MAX, key};
 
 /// The kinds of agents.
 const KINDS: &[&str] = &["command"];
@@ -10,6 +10,18 @@ const KINDS: &[&str] = &["command"];
 const PERMISSIONS: &[&str] = &["own", "edits", "all"];
 /// What follows a limit of its account.
 const ON_LIMIT: &[&str] = &["park", "fallback", "stop"];
+
+/// From here on work is checkpointed.
+const WARNING: Key = key(
+    "warning",
+    Kind::Decimal,
+    "percent of the window from which on its work is checkpointed (75)",
+);
+/// From here on it stops.
+const CRITICAL: Key =
+    key("critical", Kind::Decimal, "percent from which on it stops and a fresh agent goes on (90)");
+/// From here on it is ended.
+const HALT: Key = key("halt", Kind::Decimal, "percent from which on it is ended (97.5)");
 
 /// A program that gets prompts.
 pub static AGENT: Section = Section::new(
@@ -43,17 +55,14 @@ pub static AGENT: Section = Section::new(
             Kind::Count(1, TOKENS_MAX),
             "the window of its model in tokens (what the program says)",
         ),
+        WARNING,
+        CRITICAL,
+        HALT,
         key(
-            "warning",
-            Kind::Decimal,
-            "percent of the window from which on it is checkpointed (75)",
+            "requests",
+            Kind::Count(0, COUNT_MAX),
+            "requests that one attempt may make; 0 for no limit (1000)",
         ),
-        key(
-            "critical",
-            Kind::Decimal,
-            "percent from which on it stops and a fresh agent goes on (90)",
-        ),
-        key("halt", Kind::Decimal, "percent from which on it is ended (97.5)"),
         key(
             "handoffs",
             Kind::Count(0, COUNT_MAX),
@@ -83,5 +92,17 @@ pub static PRICES: Section = Section::new(
         key("input", Kind::Money, "tokens that are sent (5.00)"),
         key("cached", Kind::Money, "tokens that are read from a cache (0.50)"),
         key("output", Kind::Money, "tokens that are received (25.00)"),
+    ]],
+);
+
+/// How much a model holds.
+pub static WINDOWS: Section = Section::new(
+    "windows",
+    "How many tokens fit, by the name of a model, an agent or a program, and how full that may be.",
+    &[&[
+        key("tokens", Kind::Count(1, TOKENS_MAX), "tokens that fit (what the program says)"),
+        WARNING,
+        CRITICAL,
+        HALT,
     ]],
 );

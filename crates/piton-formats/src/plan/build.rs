@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use piton_core::Millis;
 use piton_core::Plan;
-use piton_core::agent::Prices;
 use piton_core::lane::{LaneRules, Role, TaskWorktrees};
 use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
 
@@ -16,7 +15,7 @@ use super::lanes::Said;
 use super::{Input, LANES_MAX, PHASES_MAX, STEPS_MAX};
 use crate::diagnostic::{code, quoted};
 use crate::keys;
-use crate::settings::{self, Agent, Defaults};
+use crate::settings::{self, Agent, Defaults, Models};
 use crate::sink::{Located, Sink};
 use crate::text_rules::{check_globs, check_id, check_path, read_command};
 use crate::toml_reader::Node;
@@ -33,8 +32,8 @@ pub(super) struct Draft {
     pub(super) phases: Vec<PhaseDraft>,
     /// The agents there are.
     agents: BTreeMap<String, Agent>,
-    /// What tokens cost.
-    prices: BTreeMap<String, Prices>,
+    /// What is said of models.
+    models: Models,
 }
 
 /// A phase with its places.
@@ -73,7 +72,7 @@ impl Draft {
             ..draft.phase
         });
         let plan = Plan { phases: phases.collect(), ..self.plan };
-        Plan { agents: settings::agents::used(&plan, &self.agents, &self.prices), ..plan }
+        Plan { agents: settings::agents::used(&plan, &self.agents, &self.models), ..plan }
     }
 }
 
@@ -137,7 +136,7 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
     };
     builder.check_fallbacks(root);
     let agents = builder.agents;
-    Draft { plan, phases, agents, prices: settings.prices.clone() }
+    Draft { plan, phases, agents, models: settings.models.clone() }
 }
 
 fn file_stem(file: &str) -> String {

@@ -1,9 +1,10 @@
-//! `[agents.NAME]` of plan and settings, and `[prices.NAME]`: which programs get prompts.
+//! `[agents.NAME]` of plan and settings: which programs get prompts. `[prices.NAME]` and `[windows.NAME]`:
+//! what their models cost, and how much they hold.
 
 use std::collections::BTreeMap;
 
 use piton_core::Plan;
-use piton_core::agent::{self, COMMAND, OnLimit, PRICES_DEFAULT, Permissions, Prices, Thresholds};
+use piton_core::agent::{self, COMMAND, OnLimit, PRICES_DEFAULT, Permissions, Prices, Window};
 use piton_core::plan::{Command, Work};
 
 use crate::diagnostic::{code, quoted};
@@ -16,28 +17,49 @@ use crate::toml_reader::Node;
 pub struct Agent {
     /// The program as a step's definition names it; each text of a command is a template.
     pub command: Command,
+    /// What its table says of its window; the rest is as its model, its name and its program have it.
+    pub window: Window,
     /// Everything else.
     pub rules: agent::Agent,
+}
+
+/// What settings say by the name of a model, an agent or a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Models {
+    /// What tokens cost.
+    pub prices: BTreeMap<String, Prices>,
+    /// How many tokens fit, and how full a window may be.
+    pub windows: BTreeMap<String, Window>,
+}
+
+impl Models {
+    /// What is said of a window by the first of these names that says it, each part for itself.
+    pub fn window<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Window {
+        let said = names.into_iter().filter_map(|name| self.windows.get(name));
+        said.fold(Window::default(), |found, more| found.or(*more))
+    }
 }
 
 impl Agent {
     /// A command of the user's own.
     pub fn of_command(name: &str, command: Command) -> Self {
-        Self { command, rules: agent::Agent::new(name, COMMAND) }
+        Self { command, window: Window::default(), rules: agent::Agent::new(name, COMMAND) }
     }
 
     /// A program that Piton knows.
-    fn known(rules: agent::Agent) -> Self {
+    fn known(window: Window, rules: agent::Agent) -> Self {
         let binary = rules.binary.as_ref().unwrap_or(&rules.program).clone();
         let model = rules.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]);
-        Self { command: Command::Args(std::iter::once(binary).chain(model).collect()), rules }
+        let command = Command::Args(std::iter::once(binary).chain(model).collect());
+        Self { command, window, rules }
     }
 }
 
 /// The agents that need no table.
 pub fn built_in() -> BTreeMap<String, Agent> {
     let known = agent::PROGRAMS.iter().filter(|program| **program != COMMAND);
-    known.map(|name| ((*name).to_owned(), Agent::known(agent::Agent::new(name, name)))).collect()
+    let plain = |name: &str| Agent::known(Window::default(), agent::Agent::new(name, name));
+    known.map(|name| ((*name).to_owned(), plain(name))).collect()
 }
 
 /// Programs that take MCP servers for one call.
@@ -64,6 +86,7 @@ pub(crate) fn read_agents(
         let usual = if has_command { Some(COMMAND) } else { own };
         let program = node.choice("program", sink).or(usual).unwrap_or(COMMAND);
         let rules = read_rules(&node, agent::Agent::new(&name.value, program), sink);
+        let window = read_window(&node, "window", sink);
         let agent = if program == COMMAND {
             if !has_command {
                 let message = format!("the agent {} has no `command`", quoted(&name.value));
@@ -74,9 +97,9 @@ pub(crate) fn read_agents(
             // The agent is known even if its command is wrong: one mistake is reported once.
             let command =
                 read_command(&node, "command", has_spec, sink).unwrap_or(Command::Args(Vec::new()));
-            Agent { command, rules }
+            Agent { command, window, rules }
         } else {
-            Agent::known(agent::Agent { binary: read_binary(&node, sink), ..rules })
+            Agent::known(window, agent::Agent { binary: read_binary(&node, sink), ..rules })
         };
         agents.insert(name.value, agent);
     }
@@ -122,9 +145,8 @@ fn read_rules(node: &Node<'_, '_>, usual: agent::Agent, sink: &mut Sink<'_>) -> 
         args: words("args", sink),
         env: node.env("env", sink),
         mcp: mcp.and_then(|path| check_path("mcp", &path, sink)),
-        window: node.count("window", sink),
-        thresholds: read_thresholds(node, sink),
         handoffs: node.count32("handoffs", sink).unwrap_or(usual.handoffs),
+        requests: node.count32("requests", sink).unwrap_or(usual.requests),
         silence: node.duration("silence", sink).unwrap_or(usual.silence),
         on_limit: match node.choice("on_limit", sink) {
             Some("fallback") => OnLimit::Fallback,
@@ -137,17 +159,14 @@ fn read_rules(node: &Node<'_, '_>, usual: agent::Agent, sink: &mut Sink<'_>) -> 
     }
 }
 
-/// Percentages, of which each is at most the next.
-fn read_thresholds(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Thresholds {
-    let usual = Thresholds::default();
+/// The size of a window, and percentages, of which each is at most the next.
+fn read_window(node: &Node<'_, '_>, size: &str, sink: &mut Sink<'_>) -> Window {
+    let tokens = node.count(size, sink);
     // Hundredths of a percent as written, thousandths of the whole as stored.
-    let mut read = |name: &str, usual: u32| node.complexity(name, sink).map_or(usual, |c| c.0 / 10);
-    let read = Thresholds {
-        warning: read("warning", usual.warning),
-        critical: read("critical", usual.critical),
-        halt: read("halt", usual.halt),
-    };
-    if read.warning > read.critical || read.critical > read.halt || read.halt > 1000 {
+    let mut share = |name: &str| node.complexity(name, sink).map(|percent| percent.0 / 10);
+    let (warning, critical, halt) = (share("warning"), share("critical"), share("halt"));
+    let read = Window { tokens, warning, critical, halt };
+    if !read.thresholds().rise() {
         let message = "`warning`, `critical` and `halt` must rise, and be at most 100";
         let hint = "the defaults are 75, 90 and 97.5";
         sink.error(code::BAD_VALUE, &node.span, message, hint);
@@ -155,8 +174,14 @@ fn read_thresholds(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Thresholds {
     read
 }
 
-/// Reads `[prices.NAME]`.
-pub(crate) fn read_prices(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> BTreeMap<String, Prices> {
+/// Reads `[prices.NAME]` and `[windows.NAME]`.
+pub(crate) fn read_models(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Models {
+    let windows = root.named("windows", sink).into_iter();
+    let windows = windows.map(|(name, node)| (name.value, read_window(&node, "tokens", sink)));
+    Models { windows: windows.collect(), prices: read_prices(root, sink) }
+}
+
+fn read_prices(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> BTreeMap<String, Prices> {
     let mut prices = BTreeMap::new();
     for (name, node) in root.named("prices", sink) {
         let read = Prices {
@@ -174,7 +199,7 @@ pub(crate) fn read_prices(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> BTreeMap<
 pub fn used(
     plan: &Plan,
     agents: &BTreeMap<String, Agent>,
-    prices: &BTreeMap<String, Prices>,
+    models: &Models,
 ) -> BTreeMap<String, agent::Agent> {
     let of_replan = plan.replan.iter().filter_map(|rules| rules.by.as_deref());
     let steps = plan.steps().map(|(_, step)| step).chain(of_replan);
@@ -194,11 +219,15 @@ pub fn used(
     names.extend(fallbacks.iter().cloned());
     let mut used = BTreeMap::new();
     while let Some(name) = names.pop() {
-        let Some(Agent { mut rules, command }) = named(agents, &name) else { continue };
+        let Some(Agent { mut rules, command, window }) = named(agents, &name) else { continue };
         // The command of a prompt's own agent is that of its step.
         rules.command = (!rules.is_known() && fallbacks.contains(&name)).then_some(command);
-        let priced = [rules.model.as_ref(), Some(&rules.name), Some(&rules.program)];
-        rules.prices = priced.into_iter().flatten().find_map(|name| prices.get(name)).copied();
+        let called = [rules.model.as_deref(), Some(&rules.name), Some(&rules.program)];
+        let called = || called.into_iter().flatten();
+        let prices = called().find_map(|name| models.prices.get(name)).copied();
+        let window = window.or(models.window(called()));
+        (rules.prices, rules.window) = (prices, window.tokens);
+        rules.thresholds = window.thresholds();
         let is_plain = rules == agent::Agent::new(&name, COMMAND);
         if is_plain || used.get(&name) == Some(&rules) {
             continue;

@@ -86,6 +86,7 @@ pub fn all() -> BTreeMap<String, Agent> {
         window: Some(100),
         thresholds: Thresholds { warning: 1, critical: 2, halt: 3 },
         handoffs: 4,
+        requests: 5,
         silence: Millis(60_000),
         on_limit,
         limit_wait: Millis(60_000),

@@ -1,5 +1,6 @@
 //! The front matter of the protocol file: what is switched on, and what happens at a session's start.
 
+use piton_core::agent::{Thresholds, Window};
 use piton_core::event::Reason;
 use piton_formats::Diagnostic;
 use piton_formats::diagnostic::code;
@@ -7,6 +8,10 @@ use piton_formats::sink::Sink;
 use piton_formats::yaml::{Document, Problem};
 use serde_json::{Map, Value, json};
 
+use super::settings::per_mille;
+
+/// Where the file says how full a window may be.
+const THRESHOLDS: &str = "thresholds";
 /// The one recovery mode of the protocol.
 const MINIMAL: &str = "minimal";
 /// The names of the triggers in the file.
@@ -31,6 +36,8 @@ pub struct Config {
     pub auto_resume: bool,
     /// How much a fresh agent is told.
     pub recovery_mode: String,
+    /// How many tokens fit, and at which shares of that something is done.
+    pub window: Window,
 }
 
 impl Default for Config {
@@ -41,6 +48,7 @@ impl Default for Config {
             off: vec![Reason::TaskCompletion],
             auto_resume: true,
             recovery_mode: MINIMAL.to_owned(),
+            window: Window::default(),
         }
     }
 }
@@ -81,6 +89,7 @@ impl Config {
             let words = format!("unknown recoveryMode `{}`", config.recovery_mode);
             sink.warn(code::BAD_VALUE, &span, words, "Piton knows `minimal`, and uses it");
         }
+        config.window = read_window(&document, &mut sink);
         Ok((config, sink.finish()))
     }
 
@@ -90,12 +99,55 @@ impl Config {
             .iter()
             .map(|(name, reason)| ((*name).to_owned(), (!self.off.contains(reason)).into()))
             .collect();
-        json!({
+        let mut read = json!({
             "version": self.version,
             "enabled": self.enabled,
             "checkpointTriggers": triggers,
             "autoResume": self.auto_resume,
             "recoveryMode": self.recovery_mode,
-        })
+        });
+        if self.window != Window::default() {
+            let Thresholds { warning, critical, halt } = self.window.thresholds();
+            let percent = |share: u32| f64::from(share) / 10.0;
+            read["window"] = self.window.tokens.into();
+            read[THRESHOLDS] = json!({
+                "warning": percent(warning), "critical": percent(critical), "halt": percent(halt),
+            });
+        }
+        read
     }
+}
+
+/// `window` and `thresholds`, which are additions of ours; what cannot be used is reported and left out.
+fn read_window(document: &Document, sink: &mut Sink<'_>) -> Window {
+    let mut bad = |path: &[&str], words: String, hint: &str| {
+        let span = sink.line_span(document.line(path));
+        sink.warn(code::BAD_VALUE, &span, words, hint);
+    };
+    let mut window = Window::default();
+    if let Some(tokens) = document.get(&["window"]).filter(|value| !value.is_null()) {
+        window.tokens = tokens.as_u64().filter(|tokens| *tokens > 0);
+        if window.tokens.is_none() {
+            bad(&["window"], "`window` is not a number of tokens".to_owned(), "write `200000`");
+        }
+    }
+    let shares = [
+        ("warning", &mut window.warning),
+        ("critical", &mut window.critical),
+        ("halt", &mut window.halt),
+    ];
+    for (name, share) in shares {
+        let path = [THRESHOLDS, name];
+        let Some(value) = document.get(&path).filter(|value| !value.is_null()) else { continue };
+        *share = per_mille(&value);
+        if share.is_none() {
+            bad(&path, format!("`{}` is not a number", path.join(".")), "write percent: `90`");
+        }
+    }
+    if !window.thresholds().rise() {
+        let words = "`warning`, `critical` and `halt` must rise, and be at most 100".to_owned();
+        bad(&[THRESHOLDS], words, "the defaults are 75, 90 and 97.5, and are used");
+        window = Window { tokens: window.tokens, ..Window::default() };
+    }
+    window
 }

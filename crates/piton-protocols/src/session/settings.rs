@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use piton_core::agent::Window;
+use piton_core::complexity::Complexity;
 use piton_formats::keys::{Kind, Section, key};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,8 +24,17 @@ pub static SESSION: Section = Section::new(
             Kind::Count(1_000, 100_000_000),
             "tokens that fit into a conversation (200000)",
         ),
+        key("warning", Kind::Decimal, "percent of them from which on a checkpoint is made (75)"),
+        key("critical", Kind::Decimal, "percent from which on the agent stops (90)"),
+        key("halt", Kind::Decimal, "percent from which on nothing more is begun (97.5)"),
     ]],
 );
+
+/// A share of a window in percent, as it is stored.
+pub(super) fn per_mille(percent: &Value) -> Option<u32> {
+    let hundredths = percent.to_string().parse::<Complexity>().ok()?;
+    Some(hundredths.0 / 10)
+}
 
 /// The settings as they are read.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -58,13 +69,14 @@ impl Settings {
         self.text("phase")
     }
 
-    /// Tokens that fit into a conversation.
-    pub fn window(&self) -> u64 {
-        self.named_window().unwrap_or(WINDOW_TOKENS)
-    }
-
-    /// The same, if somebody says how many.
-    pub fn named_window(&self) -> Option<u64> {
-        self.all.get("window").and_then(Value::as_u64)
+    /// What is said of the window of a conversation.
+    pub fn window(&self) -> Window {
+        let share = |name: &str| self.all.get(name).and_then(per_mille);
+        Window {
+            tokens: self.all.get("window").and_then(Value::as_u64),
+            warning: share("warning"),
+            critical: share("critical"),
+            halt: share("halt"),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Every trigger, creation step, resume step and clean-up rule of the protocol, at given times.
 
 use piton_core::Timestamp;
+use piton_core::agent::{Thresholds, Window};
 use piton_core::event::Reason;
 use piton_formats::yaml::Document;
 use proptest::prelude::*;
@@ -62,6 +63,10 @@ fn at(text: &str) -> Timestamp {
     time::read(text).expect("a time")
 }
 
+fn usage(used: u64) -> Usage {
+    Usage { used, window: 200_000, thresholds: Thresholds::default() }
+}
+
 fn moment(board: &Board, reason: Reason, deltas: Vec<Value>) -> Moment<'_> {
     Moment {
         board,
@@ -72,7 +77,7 @@ fn moment(board: &Board, reason: Reason, deltas: Vec<Value>) -> Moment<'_> {
         deltas,
         phase: None,
         reason,
-        usage: Some(Usage { used: 182_000, window: 200_000 }),
+        usage: Some(usage(182_000)),
         at: at("2025-10-30T15:30:00Z"),
         is_warned: false,
         owner: ("session-1".to_owned(), "s1".to_owned()),
@@ -81,7 +86,6 @@ fn moment(board: &Board, reason: Reason, deltas: Vec<Value>) -> Moment<'_> {
 
 #[test]
 fn thresholds_are_75_and_90_percent_and_nothing_begins_at_97() {
-    let usage = |used| Usage { used, window: 200_000 };
     for (used, trigger, is_full) in [
         (0, None, false),
         (149_999, None, false),
@@ -105,6 +109,15 @@ fn the_front_matter_switches_each_trigger() {
     assert!(!config.has(Reason::TokenWarning) && config.has(Reason::TaskCompletion));
     assert!(config.has(Reason::Manual) && !config.auto_resume);
     assert_eq!((problems.len(), problems[0].line), (1, 7), "an unknown recoveryMode is reported");
+    let text = "---\nwindow: 100000\nthresholds:\n  warning: 60\n  halt: 95.5\n---\n";
+    let (config, problems) = Config::read("x.md", text).expect("front matter");
+    assert!(problems.is_empty(), "{problems:?}");
+    let thresholds = Thresholds { warning: 600, critical: 900, halt: 955 };
+    assert_eq!((config.window.tokens, config.window.thresholds()), (Some(100_000), thresholds));
+    let text = "---\nwindow: many\nthresholds:\n  warning: 95\n---\n";
+    let (config, problems) = Config::read("x.md", text).expect("front matter");
+    let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!((config.window, lines), (Window::default(), vec![2, 4]));
     let (off, _) = Config::read("x.md", "---\nenabled: false\n---\n").expect("front matter");
     assert!(Reason::ALL.iter().all(|reason| !off.has(*reason)));
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use piton_agents::hook::Call;
 use piton_protocols::Table;
-use piton_protocols::session::tokens::Usage;
+use piton_protocols::session::tokens::percent;
 use piton_view::run::Waiting;
 use piton_view::text::sanitize;
 use piton_workspace::Project;
@@ -34,26 +34,28 @@ pub fn run(table: &'static Table) -> Result<()> {
     let here = environment::current_folder().unwrap_or_default();
     let cwd = call.cwd.as_ref().map_or(here, PathBuf::from);
     let mut parts = vec!["piton".to_owned()];
+    let mut window = call.fits();
     if let Ok(project) = Project::for_person(&cwd) {
-        remember(&project, &call);
+        window = remember(&project, &call).or(window);
         parts.extend(work(table, &cwd, &project, &call.session).unwrap_or_default());
     }
-    if let Some((used, window)) = call.tokens().zip(call.fits()) {
-        parts.push(format!("{} %", Usage { used, window }.percent()));
+    if let Some((used, window)) = call.tokens().zip(window) {
+        parts.push(format!("{} %", percent(used, window)));
     }
     ui::data(&parts.join(" · "));
     Ok(())
 }
 
-/// Notes how full the context is, for the hooks of the session.
-fn remember(project: &Project, call: &Call) {
-    let Some(note) = Note::read(&project.state_dir, &call.session) else { return };
-    let (used, window) = (call.tokens().unwrap_or(note.used), call.fits().unwrap_or(note.window));
+/// Notes how full the context is, for the hooks of the session; how many tokens fit, as hooks count.
+fn remember(project: &Project, call: &Call) -> Option<u64> {
+    let note = Note::read(&project.state_dir, &call.session)?;
+    let (used, window) = (call.tokens().unwrap_or(note.used), note.window(call.fits()));
     let new = Note { used, window, ..note };
     if new != note {
         // Hooks measure again.
         let _ = new.keep(&project.state_dir, &call.session);
     }
+    call.fits().map(|_| window)
 }
 
 /// What the session works on: its task, or the lane and the gate of the newest run here.

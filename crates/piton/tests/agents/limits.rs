@@ -108,6 +108,26 @@ fn handoffs_have_a_limit() {
     project.wait_quiet();
 }
 
+/// Lost: an agent that asks for the same again and again spends until its time is over.
+#[test]
+fn requests_of_one_attempt_have_a_limit() {
+    let loops = "for n in 1 2 3 4; do request $n 100 make; answered $n; done\n\
+                 request 5 100 make; until_stopped; answered 5; ends false hook_stopped ''\n";
+    let deaf = "for n in 1 2 3 4 5; do request $n 100 make; answered $n; done; until_stopped\n\
+                for n in 6 7 8; do request $n 100 make; answered $n; done; sleep 600\n";
+    for turn in [loops, deaf] {
+        let project = project("retries = 3", "requests = 5", &[turn, WORKS]);
+        let failed = project.piton(&["run", "plan.toml"]).exits(1);
+        failed.says("the limit `requests` is reached (5)");
+        assert_eq!(of_agent(&project, "count").trim(), "1");
+        let plan = project.read("plan.toml").replace("requests = 5", "requests = 50");
+        project.write("plan.toml", &plan);
+        project.piton(&["retry", "P", "--yes"]);
+        resume(&project).exits(0);
+        project.wait_quiet();
+    }
+}
+
 /// Lost: nobody hears that a budget runs out, or hears it with every request; and what has no price
 /// never reaches a budget of money.
 #[test]

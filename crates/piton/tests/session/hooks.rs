@@ -11,9 +11,13 @@ use super::scene::{LATEST, Scene};
 
 /// A record of Claude Code whose last request used so many tokens.
 pub fn record(scene: &Scene, tokens: u64) -> String {
+    record_of(scene, "opus", tokens)
+}
+
+fn record_of(scene: &Scene, model: &str, tokens: u64) -> String {
     let path = scene.project.outside().join("record.jsonl");
     let usage = json!({"input_tokens": 10, "cache_read_input_tokens": tokens - 10});
-    let line = json!({"type": "assistant", "isSidechain": false, "message": {"usage": usage}});
+    let line = json!({"type": "assistant", "isSidechain": false, "message": {"model": model, "usage": usage}});
     let result = json!({"type": "user", "message": {"content": "x".repeat(100_000)}});
     fs::write(&path, format!("{line}\n{result}\n")).expect("the record is written");
     path.display().to_string()
@@ -76,6 +80,35 @@ fn claude_is_warned_stopped_and_the_next_session_goes_on() {
     let text = brief["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
     assert!(text.contains("T001-1: Form"), "{brief}");
     assert_eq!(log(&scene), "");
+}
+
+/// Lost: a model with a larger or smaller window is stopped far too early, or never; and what the protocol
+/// file says of thresholds counts for nothing.
+#[test]
+fn windows_and_thresholds_are_those_of_the_model() {
+    let scene = Scene::new();
+    scene.project.write(
+        "piton.toml",
+        "[windows.large]\ntokens = 1_000_000\ncritical = 80\n[windows.claude]\ntokens = 100_000\n",
+    );
+    scene.project.write("recovery-protocol.md", "---\nthresholds:\n  warning: 50\n---\n");
+    hook(&scene, "claude", "SessionStart", "a", json!({"source": "startup"}));
+    scene.session("task start T001 --session a").exits(0);
+    let at = |model, tokens| json!({"transcript_path": record_of(&scene, model, tokens)});
+    let between = |model, tokens| hook(&scene, "claude", "PostToolBatch", "a", at(model, tokens));
+    assert_eq!(between("large", 499_000), Value::Null);
+    let warned = between("large", 500_000);
+    assert!(warned["hookSpecificOutput"]["additionalContext"].is_string(), "{warned}");
+    assert_eq!(between("large", 799_000), Value::Null);
+    // The same conversation with a model that has the window of the program.
+    assert_eq!(between("small", 89_000), Value::Null);
+    assert_eq!(between("small", 90_000)["continue"], false);
+    assert_eq!(log(&scene), "");
+    let told = scene.session("checkpoint --session z --tokens 60000/100000").exits(0);
+    told.says("token_warning");
+    scene.project.write("piton.toml", "[session]\nwarning = 95\n");
+    scene.project.write("recovery-protocol.md", "---\nenabled: true\n---\n");
+    scene.session("checkpoint --session z --tokens 1/2").exits(2).says("must rise");
 }
 
 /// Lost: what a summary leaves out is lost, and the thresholds are behind a conversation that is short.
@@ -283,11 +316,16 @@ fn hooks_do_nothing_inside_a_step_and_where_there_is_no_memory_bank() {
 #[track_caller]
 fn status_line(scene: &Scene, session: &str, window: &Value) -> String {
     let cwd = scene.project.root().display().to_string();
-    let input = json!({"session_id": session, "cwd": cwd, "context_window": window}).to_string();
+    line_of(scene, &json!({"session_id": session, "cwd": cwd, "context_window": window}))
+}
+
+/// The same for all that a program says.
+#[track_caller]
+fn line_of(scene: &Scene, said: &Value) -> String {
     let mut command = scene.project.command(PITON);
     let mut child = scene.project.start(command.arg("statusline").stdin(Stdio::piped()));
     if let Some(mut stdin) = child.take_stdin() {
-        stdin.write_all(input.as_bytes()).expect("it reads its input");
+        stdin.write_all(said.to_string().as_bytes()).expect("it reads its input");
     }
     child.wait().exits(0).stdout
 }
@@ -325,4 +363,37 @@ fn the_status_line_shows_task_and_percentage_and_notes_the_size() {
     // 182,000 tokens are few of a million.
     let at = json!({"transcript_path": record(&scene, 182_000)});
     assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at), Value::Null);
+}
+
+/// Lost: the line says nothing although Claude Code told it all, or undoes what the settings say.
+#[test]
+fn the_status_line_reads_what_claude_code_says_and_settings_stand() {
+    let scene = Scene::new();
+    scene.project.write("piton.toml", "[windows.claude]\ntokens = 100_000\n");
+    hook(&scene, "claude", "SessionStart", "a", json!({"source": "startup"}));
+    scene.session("task start T001 --session a").exits(0);
+    let at = |tokens| json!({"transcript_path": record(&scene, tokens)});
+    assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at(50_000)), Value::Null);
+    let cwd = scene.project.root().display().to_string();
+    let said = json!({
+        "session_id": "a", "transcript_path": record(&scene, 50_000), "cwd": cwd,
+        "prompt_id": "84879b9c", "model": {"id": "opus", "display_name": "Opus"},
+        "workspace": {"current_dir": cwd, "project_dir": cwd, "added_dirs": []},
+        "version": "2.1.325", "output_style": {"name": "default"},
+        "cost": {"total_cost_usd": 0.015, "total_duration_ms": 15829, "total_lines_added": 0},
+        "context_window": {
+            "total_input_tokens": 50_100, "total_output_tokens": 10,
+            "context_window_size": 200_000,
+            "current_usage": {
+                "input_tokens": 100, "output_tokens": 10, "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 50_000,
+            },
+            "used_percentage": 25, "remaining_percentage": 75,
+        },
+        "exceeds_200k_tokens": false, "rate_limits": {"five_hour": {"used_percentage": 100}},
+    });
+    assert_eq!(line_of(&scene, &said), "piton · T001 · 50 %\n");
+    // Of 200,000 that would be less than half.
+    assert_eq!(hook(&scene, "claude", "PostToolBatch", "a", at(91_000))["continue"], false);
+    assert_eq!(log(&scene), "");
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek as _, SeekFrom};
 
-use piton_agents::hook::{Found, LOOK, TAIL_BYTES, in_time, in_transcript};
+use piton_agents::hook::{Before, Found, LOOK, TAIL_BYTES, in_time, in_transcript};
 
 use super::Asked;
 use super::note::Note;
@@ -15,17 +15,20 @@ const ANCESTORS_MAX: usize = 4;
 /// Programs that only start others.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "env"];
 
-/// Tokens in use and tokens that fit: as the call says, as the record says, else as it was.
-pub(super) fn usage(asked: &Asked, note: &Note) -> (u64, u64) {
+/// The note with what is in use and what fits now: as the call says, as the record says, else as it was;
+/// and the model, where one of them says it.
+pub(super) fn measured(asked: &Asked, note: &Note) -> (Note, Option<String>) {
     let said = asked.call.tokens();
     let record = || {
         let path = asked.call.transcript_path.as_deref()?;
-        let found = in_time(note.window, || from_end(asked, path), || std::thread::sleep(LOOK))?;
-        Some((found.used, found.window))
+        let Note { window, used, thresholds, .. } = *note;
+        let before = Before { window, used, warning: thresholds.warning };
+        in_time(before, || from_end(asked, path), || std::thread::sleep(LOOK))
     };
-    let found = said.map(|used| (used, None)).or_else(record);
-    let (used, window) = found.unwrap_or((note.used, None));
-    (used, asked.call.fits().or(window).unwrap_or(note.window))
+    let found = said.map(|used| Found { used, ..Found::default() }).or_else(record);
+    let found = found.unwrap_or_else(|| Found { used: note.used, ..Found::default() });
+    let window = note.window(asked.call.fits().or(found.window));
+    (Note { used: found.used, window, ..*note }, asked.call.model.clone().or(found.model))
 }
 
 fn from_end(asked: &Asked, path: &str) -> Option<Found> {
@@ -39,9 +42,8 @@ fn from_end(asked: &Asked, path: &str) -> Option<Found> {
         let tail = String::from_utf8_lossy(&bytes);
         let found = in_transcript(asked.caller, &tail);
         if found.is_some() || size >= length || size >= TAIL_BYTES_MAX {
-            let (used, window) = found?;
             let is_current = asked.call.operation().is_none_or(|id| tail.contains(id));
-            return Some(Found { used, window, is_current });
+            return Some(Found { is_current, ..found? });
         }
         size *= 8;
     }

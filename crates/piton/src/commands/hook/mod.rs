@@ -16,7 +16,6 @@ use std::process::ExitCode;
 
 use piton_agents::hook::{Call, Caller, Moment, Unreadable};
 use piton_protocols::Table;
-use piton_protocols::session::tokens::Usage;
 use piton_view::hook::{Answer, stop_now};
 use piton_workspace::Project;
 
@@ -180,10 +179,11 @@ fn answer(table: &'static Table, asked: &Asked) -> Result<Option<Answer>> {
 
 /// Operations have ended: how full is the context?
 fn between(table: &'static Table, asked: &Asked, note: Note) -> Result<Option<Answer>> {
-    let (used, window) = measure::usage(asked, &note);
-    let first = if note.first == 0 { used } else { note.first };
-    let new = Note { used, first, window, ..note };
-    let usage = Usage { used, window };
+    let (new, model) = measure::measured(asked, &note);
+    let new = slow::of_model(table, asked, new, model)?;
+    let first = if note.first == 0 { new.used } else { note.first };
+    let new = Note { first, ..new };
+    let usage = new.usage();
     let passed = Passed::of(usage);
     if !note.is_kept || passed <= note.passed {
         if new != note {

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use piton_core::Timestamp;
+use piton_core::agent::Thresholds;
 use piton_core::event::Reason;
 use piton_core::hash::Sha;
 use piton_protocols::session::cleanup;
@@ -19,7 +20,7 @@ use super::trouble::{Result, Trouble};
 /// The folder with a note about each session, in the state folder.
 const NOTES: &str = "hooks";
 /// The first word of a note.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// The highest threshold that a conversation has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +57,12 @@ pub struct Note {
     pub first: u64,
     /// Tokens that fit.
     pub window: u64,
+    /// Whether settings say so: then nobody else is believed.
+    pub is_window_set: bool,
+    /// How full the window may be.
+    pub thresholds: Thresholds,
+    /// The model that was looked up in the settings, by its [`model_number`]; 0 while none is known.
+    pub model: u64,
     /// The threshold that was passed.
     pub passed: Passed,
     /// Whether the agent was stopped, and nobody has asked it for more.
@@ -66,6 +73,13 @@ pub struct Note {
     pub is_kept: bool,
     /// The process of the agent program, and when it started.
     pub process: (u32, u64),
+}
+
+/// A short number for the name of a model, never 0.
+pub fn model_number(name: &str) -> u64 {
+    let hash = Sha::of(name.as_bytes()).0;
+    let digits: String = hash.chars().filter(char::is_ascii_hexdigit).take(12).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(0).max(1)
 }
 
 impl Note {
@@ -99,19 +113,47 @@ impl Note {
         let (is_stopped, denials, is_kept) = (number()? > 0, number()?, number()? > 0);
         let process = (u32::try_from(number()?).ok()?, number()?);
         let denials = u32::try_from(denials).ok()?;
-        let first = number().unwrap_or(0);
-        let note = Self { used, first, window, passed, is_stopped, denials, is_kept, process };
+        let first = number()?;
+        let (is_window_set, model) = (number()? > 0, number()?);
+        let mut share = || u32::try_from(number()?).ok();
+        let thresholds = Thresholds { warning: share()?, critical: share()?, halt: share()? };
+        let note = Self {
+            used,
+            first,
+            window,
+            is_window_set,
+            thresholds,
+            model,
+            passed,
+            is_stopped,
+            denials,
+            is_kept,
+            process,
+        };
         (window > 0).then_some(note)
+    }
+
+    /// Tokens that fit, where a program says how many.
+    pub fn window(&self, said: Option<u64>) -> u64 {
+        said.filter(|said| *said > 0 && !self.is_window_set).unwrap_or(self.window)
+    }
+
+    /// How full the window is.
+    pub fn usage(&self) -> Usage {
+        Usage { used: self.used, window: self.window, thresholds: self.thresholds }
     }
 
     /// Keeps it.
     pub fn keep(&self, state_dir: &Path, session: &str) -> Result<()> {
-        let Self { used, first, window, is_stopped, denials, is_kept, .. } = self;
+        let Self { used, first, window, is_stopped, denials, is_kept, model, .. } = self;
+        let Thresholds { warning, critical, halt } = self.thresholds;
+        let set = u8::from(self.is_window_set);
         let (pid, since) = self.process;
         let (passed, stopped, kept) =
             (self.passed as u8, u8::from(*is_stopped), u8::from(*is_kept));
         let text = format!(
-            "{VERSION} {used} {window} {passed} {stopped} {denials} {kept} {pid} {since} {first}\n"
+            "{VERSION} {used} {window} {passed} {stopped} {denials} {kept} {pid} {since} {first} {set} \
+             {model} {warning} {critical} {halt}\n"
         );
         let path = path(state_dir, session);
         let new = path.with_extension(std::process::id().to_string());

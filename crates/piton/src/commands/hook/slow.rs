@@ -11,7 +11,7 @@ use piton_protocols::session::tokens::Usage;
 use piton_view::hook::{Answer, stop_now, warned};
 use piton_view::session::Saved;
 
-use super::note::{Note, Passed};
+use super::note::{Note, Passed, model_number};
 use super::trouble::Result;
 use super::{Asked, log, measure};
 use crate::cli::{EndArgs, Which};
@@ -42,17 +42,50 @@ fn keep(asked: &Asked, note: &Note) -> Result<()> {
 
 /// The first note about a session; `None` where nothing is recorded.
 fn first_note(asked: &Asked, here: &Here<'_>, old: Option<&Note>) -> Note {
-    let window = asked.call.fits().or(here.settings.named_window());
-    let window = window.unwrap_or_else(|| asked.caller.window());
     let used = asked.call.tokens().unwrap_or_else(|| old.map_or(0, |note| note.used));
-    Note {
+    let window = asked.call.fits().unwrap_or_else(|| asked.caller.window());
+    let note = Note {
         used,
         window,
         passed: old.map_or(Passed::Nothing, |note| note.passed),
         is_kept: here.config.enabled && here.bank.is_there(),
         process: measure::agent_process(environment::agent_pid()),
         ..Note::default()
+    };
+    with_settings(asked, here, note, asked.call.model.as_deref())
+}
+
+/// The note with what settings say of the window of a model, or of the program.
+fn with_settings(asked: &Asked, here: &Here<'_>, note: Note, model: Option<&str>) -> Note {
+    let names: Vec<&str> = model.into_iter().chain([asked.caller.as_str()]).collect();
+    let said = here.window(&names);
+    let usual = || asked.call.fits().unwrap_or_else(|| asked.caller.window());
+    let otherwise = || if note.is_window_set { usual() } else { note.window };
+    Note {
+        window: said.tokens.unwrap_or_else(otherwise),
+        is_window_set: said.tokens.is_some(),
+        thresholds: said.thresholds(),
+        model: model.map_or(0, model_number),
+        ..note
     }
+}
+
+/// The note of a conversation in which a model answers that was not looked up yet.
+pub(super) fn of_model(
+    table: &'static Table,
+    asked: &Asked,
+    note: Note,
+    model: Option<String>,
+) -> Result<Note> {
+    let Some(model) = model.filter(|model| model_number(model) != note.model) else {
+        return Ok(note);
+    };
+    if !note.is_kept {
+        return Ok(note);
+    }
+    let context = open(table, asked)?;
+    let here = Here::find(&context)?;
+    Ok(with_settings(asked, &here, note, Some(&model)))
 }
 
 /// Makes the note of a session whose start nobody saw.
@@ -196,8 +229,8 @@ fn checkpoint(
         return Ok(None);
     }
     let note = note.unwrap_or_else(|| first_note(asked, &here, None));
-    let (used, window) = measure::usage(asked, &note);
-    let usage = (used > 0).then_some(Usage { used, window });
+    let (note, _) = measure::measured(asked, &note);
+    let usage = (note.used > 0).then_some(note.usage());
     save(here, asked, reason, usage, message)?;
     Ok(None)
 }

@@ -108,8 +108,8 @@ impl<'c> Outside<'c> {
     }
 }
 
-fn usage(here: &Here<'_>, used: Option<u64>, window: Option<u64>) -> Option<Usage> {
-    used.map(|used| Usage { used, window: window.unwrap_or_else(|| here.settings.window()) })
+fn tokens(here: &Here<'_>, given: &Arguments) -> Option<Usage> {
+    given.count("tokens_used").map(|used| here.used(used, given.count("tokens_window")))
 }
 
 fn save(caller: &Caller, given: &Arguments) -> Result<Reply> {
@@ -122,7 +122,7 @@ fn save(caller: &Caller, given: &Arguments) -> Result<Reply> {
     let asked = SaveAsked {
         session: caller.session(given)?,
         reason: Some(Reason::Manual),
-        usage: usage(&here, given.count("tokens_used"), given.count("tokens_window")),
+        usage: tokens(&here, given),
         parts: given.texts("parts"),
         message: message.to_owned(),
         is_routine: false,
@@ -197,9 +197,8 @@ fn resume(caller: &Outside<'_>, given: &Arguments) -> Result<Reply> {
 
 fn report_tokens(caller: &Outside<'_>, given: &Arguments) -> Result<Reply> {
     let here = caller.bank()?;
-    let used = given.count("used").unwrap_or_default();
-    let window = given.count("window").unwrap_or_else(|| here.settings.window());
-    let usage = Usage { used, window };
+    let usage = here.used(given.count("used").unwrap_or_default(), given.count("window"));
+    let Usage { used, window, .. } = usage;
     let session = caller.0.session(given)?;
     let asked = SaveAsked { session, usage: Some(usage), ..SaveAsked::default() };
     let saved = session::checkpoint(here, &asked)?;
@@ -218,7 +217,7 @@ fn report_tokens(caller: &Outside<'_>, given: &Arguments) -> Result<Reply> {
 
 fn task(caller: &Outside<'_>, given: &Arguments, tool: &str) -> Result<Reply> {
     let here = caller.bank()?;
-    let tokens = usage(&here, given.count("tokens_used"), given.count("tokens_window"));
+    let tokens = tokens(&here, given);
     let tokens = tokens.map(|usage| format!("{}/{}", usage.used, usage.window));
     let which = Which { session: caller.0.session(given)?, tokens };
     let args = TaskArgs { id: given.needed("task").to_owned(), which };

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use piton_core::agent::Window;
 use piton_core::event::Reason;
 use piton_core::hash::Sha;
 use piton_core::{Timestamp, remedy};
@@ -16,7 +17,7 @@ use piton_formats::Diagnostic;
 use piton_protocols::session::bank::{self, Bank};
 use piton_protocols::session::cleanup::{self, Act};
 use piton_protocols::session::config::Config;
-use piton_protocols::session::settings::Settings;
+use piton_protocols::session::settings::{Settings, WINDOW_TOKENS};
 use piton_protocols::session::tokens::Usage;
 use piton_protocols::session::{CHECKPOINTS, LATEST};
 use piton_world::{read, views, write};
@@ -95,7 +96,14 @@ impl<'c> Here<'c> {
         for warning in warnings {
             ui::say(format!("warning: {}: {}", warning.file, warning.message));
         }
-        Ok(Self { context, settings, config, bank, confined, _lock: None })
+        let found = Self { context, settings, config, bank, confined, _lock: None };
+        if !found.window(&[]).thresholds().rise() {
+            let words =
+                "`warning`, `critical` and `halt` of a session must rise, and be at most 100";
+            return Err(CommandError::usage("settings", words.to_owned())
+                .hint("mend `[session]` in piton.toml; the defaults are 75, 90 and 97.5"));
+        }
+        Ok(found)
     }
 
     /// The same for a command that changes something: alone, and with all files up to date.
@@ -198,7 +206,31 @@ impl<'c> Here<'c> {
 
     /// How full the conversation is, as the command line says.
     pub fn usage(&self, which: &Which) -> Result<Option<Usage>> {
-        usage(&self.settings, which)
+        let Some(text) = &which.tokens else { return Ok(None) };
+        let (used, window) = text.split_once('/').unwrap_or((text, ""));
+        let number = |text: &str| text.trim().replace('_', "").parse::<u64>().ok();
+        let said = number(window).filter(|window| *window > 0);
+        match number(used).filter(|_| said.is_some() || window.is_empty()) {
+            Some(used) => Ok(Some(self.used(used, said))),
+            None => {
+                Err(CommandError::usage("usage", format!("`{text}` is not a number of tokens"))
+                    .hint("write it like `150000/200000`"))
+            }
+        }
+    }
+
+    /// How full the conversation is; `window` is what somebody says of its size.
+    pub fn used(&self, used: u64, window: Option<u64>) -> Usage {
+        let settings = self.window(&[]);
+        let window = window.or(settings.tokens).unwrap_or(WINDOW_TOKENS);
+        Usage { used, window, thresholds: settings.thresholds() }
+    }
+
+    /// What is said of the window of a model or program, by its names, or of all.
+    pub fn window(&self, names: &[&str]) -> Window {
+        let models = &self.context.settings.models;
+        let named = models.window(names.iter().copied());
+        named.or(self.config.window).or(self.settings.window())
     }
 
     /// The names in the folder of checkpoints.
@@ -259,19 +291,6 @@ impl<'c> Here<'c> {
             // It is tried again at the next start.
             let _ = fs::remove_file(path);
         }
-    }
-}
-
-/// The same before the bank is looked for.
-pub fn usage(settings: &Settings, which: &Which) -> Result<Option<Usage>> {
-    let Some(text) = &which.tokens else { return Ok(None) };
-    let (used, window) = text.split_once('/').unwrap_or((text, ""));
-    let number = |text: &str| text.trim().replace('_', "").parse::<u64>().ok();
-    let window = if window.is_empty() { Some(settings.window()) } else { number(window) };
-    match number(used).zip(window).filter(|(_, window)| *window > 0) {
-        Some((used, window)) => Ok(Some(Usage { used, window })),
-        None => Err(CommandError::usage("usage", format!("`{text}` is not a number of tokens"))
-            .hint("write it like `150000/200000`")),
     }
 }
 

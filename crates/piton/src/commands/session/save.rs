@@ -13,7 +13,6 @@ use piton_protocols::session::change::{Change, Pending, Raw};
 use piton_protocols::session::checkpoint::Checkpoint;
 use piton_protocols::session::cleanup;
 use piton_protocols::session::create::{Moment, create};
-use piton_protocols::session::settings::Settings;
 use piton_protocols::session::tokens::Usage;
 use piton_protocols::session::{decompose, words};
 use piton_protocols::time;
@@ -47,8 +46,8 @@ pub struct Asked {
 /// Records a checkpoint as the command line asks for it.
 pub fn run(context: &Context, args: &SaveArgs) -> Result<Saved> {
     let reason = args.trigger.map(reason_of);
-    let usage = here::usage(&Settings::of(&context.settings), &args.which)?;
     let here = Here::find(context)?;
+    let usage = here.usage(&args.which)?;
     // Without tokens and without a trigger somebody simply asks for one.
     let reason = reason.or(if usage.is_none() { Some(Reason::Manual) } else { None });
     let (parts, message) = (args.parts.clone(), args.message.clone());

@@ -10,7 +10,7 @@ use piton_protocols::session::checkpoint::Checkpoint;
 use piton_protocols::session::resume::is_open;
 use piton_protocols::session::tokens::Usage;
 use piton_protocols::time;
-use piton_view::session::{Ended, Moved, Saved, Unsaved};
+use piton_view::session::{Ended, Moved, SYNCED, Saved, Unsaved};
 
 use super::count;
 use super::here::{self, Here};
@@ -22,9 +22,6 @@ use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::ui;
 
-/// What is said when everything is written: it is part of what a recovery costs.
-const SYNCED: &str =
-    "All changes are written. The checkpoint is removed; load the standard context.";
 /// Tasks that are named where one is not known.
 const NAMED_MAX: usize = 8;
 
