@@ -138,6 +138,13 @@ shapes! {
         agents: Vec<AgentFound<'a>>,
     }
 
+    /// What it found of the phases of a roadmap.
+    CheckedPhases<'a> {
+        plan: String, ready: bool, phases: Vec<Checked<'a>>,
+        /// Phases without a document, before the first of which the roadmap stops.
+        unwritten: Vec<&'a str>,
+    }
+
     /// Something that keeps a plan from running.
     Problem { code: String, cause: String, remedies: Vec<String> }
 
@@ -218,6 +225,21 @@ impl Checked<'_> {
             0 => writeln!(out, "{plan} can run"),
             n => writeln!(out, "{plan} cannot run: {}", count(n, "problem")),
         };
+        out
+    }
+}
+
+impl CheckedPhases<'_> {
+    /// For people.
+    pub fn render(&self, layout: &Layout) -> String {
+        let mut out: String = self.phases.iter().map(|phase| phase.render(layout)).collect();
+        if let Some(phase) = self.unwritten.first() {
+            let phase = sanitize(phase);
+            let _ = writeln!(
+                out,
+                "note: phase {phase} has no document yet: the roadmap stops before it"
+            );
+        }
         out
     }
 }

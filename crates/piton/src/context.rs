@@ -179,6 +179,12 @@ impl Context {
         self.leniency == Leniency::Needed
     }
 
+    /// A recorded path from where the command works.
+    pub fn path_from_cwd(&self, recorded_path: &str) -> PathBuf {
+        let full = self.project.root.join(recorded_path);
+        full.strip_prefix(&self.cwd).map(Path::to_owned).unwrap_or(full)
+    }
+
     /// The path of a plan as a person would type it here: from where they stand, for a shell.
     pub fn plan_argument(&self, recorded_path: &str) -> String {
         let full = self.project.root.join(recorded_path);

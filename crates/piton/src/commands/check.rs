@@ -3,11 +3,13 @@
 //! All problems are found at once, and nothing is changed. What lanes find by themselves at the very
 //! beginning is left to them, for they record it.
 
+use std::path::Path;
+
 use piton_core::budget::size;
 use piton_core::plan::Lane;
 use piton_core::refusal::{Refusal, Remedy};
 use piton_core::{RunId, RunState};
-use piton_view::answers::{Checked, Problem};
+use piton_view::answers::{Checked, CheckedPhases, Problem};
 use piton_view::text::count;
 use piton_world::installed;
 
@@ -15,7 +17,7 @@ use super::run::{created, see_spec};
 use crate::cli::{CheckArgs, DriveArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
-use crate::plan_file::{How, PlanFile};
+use crate::plan_file::{self, How, PlanFile};
 use crate::{drive, ui};
 
 mod agents;
@@ -47,23 +49,52 @@ pub struct Found {
     pub agents: Vec<installed::Found>,
 }
 
-/// Checks a plan.
+/// Checks a plan, or each phase of a roadmap.
 pub fn run(context: &Context, args: &CheckArgs) -> Result<()> {
-    let plan = PlanFile::read(context, &args.plan, How { tasks: None, asks: false, reader: None })?;
+    let links = plan_file::chain(context, &args.plan);
+    let layout = ui::stdout();
+    let is_ready = if links.is_empty() {
+        let (plan, found) = read(context, &args.plan, args)?;
+        let answer = checked(&plan, &found);
+        ui::show(context.json, &answer, || answer.render(&layout));
+        answer.ready
+    } else {
+        let written = links.iter().filter_map(|link| link.document.as_ref());
+        let read = written.map(|document| read(context, &context.path_from_cwd(document), args));
+        let read = read.collect::<Result<Vec<_>>>()?;
+        let phases: Vec<_> = read.iter().map(|(plan, found)| checked(plan, found)).collect();
+        let answer = CheckedPhases {
+            plan: args.plan.display().to_string(),
+            ready: phases.iter().all(|phase| phase.ready),
+            phases,
+            unwritten: links
+                .iter()
+                .filter(|link| link.document.is_none())
+                .map(|link| link.phase.as_str())
+                .collect(),
+        };
+        ui::show(context.json, &answer, || answer.render(&layout));
+        answer.ready
+    };
+    if is_ready { Ok(()) } else { Err(CommandError::silent(Kind::Blocked)) }
+}
+
+fn read(context: &Context, path: &Path, args: &CheckArgs) -> Result<(PlanFile, Found)> {
+    let plan = PlanFile::read(context, path, How { tasks: None, asks: false, reader: None })?;
     let (base, seed_dirty) = (args.base.clone(), args.seed_dirty);
     let drive = DriveArgs { base, seed_dirty, ..DriveArgs::default() };
     let found = look(context, &plan, &drive, Depth::Thorough);
-    let is_ready = found.problems.is_empty();
-    let answer = Checked {
+    Ok((plan, found))
+}
+
+fn checked<'a>(plan: &'a PlanFile, found: &'a Found) -> Checked<'a> {
+    Checked {
         plan: &plan.path,
-        ready: is_ready,
+        ready: found.problems.is_empty(),
         problems: found.problems.iter().map(|p| Problem::new(p, ui::place())).collect(),
         remarks: &found.remarks,
         agents: super::doctor::agents::answers(&found.agents),
-    };
-    let layout = ui::stdout();
-    ui::show(context.json, &answer, || answer.render(&layout));
-    if is_ready { Ok(()) } else { Err(CommandError::silent(Kind::Blocked)) }
+    }
 }
 
 /// Refuses to start a run that could not come to its end.

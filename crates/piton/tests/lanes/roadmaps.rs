@@ -68,6 +68,22 @@ fn a_roadmap_runs_its_phases_in_order_and_goes_on_at_the_one_that_failed() {
     scene.project.piton(&["run", "ROADMAP.md"]).exits(0).says("phase P3 (3 of 3) is complete");
 }
 
+/// Lost: what stops the third phase is heard of after the first two, in the middle of the night.
+#[test]
+fn a_roadmap_is_checked_phase_by_phase() {
+    let scene = scene();
+    let said = scene.project.piton(&["check", "ROADMAP.md"]).exits(0);
+    said.says("plans/phase-1.md can run").says("plans/phase-3.md can run");
+    let settings =
+        scene.project.read("piton.toml").replace("agent = \"writer\"", "agent = \"claude\"");
+    let claude = "[agents.claude]\ncommand = [\"no-such-agent\"]\n";
+    scene.project.write("piton.toml", &format!("{settings}{claude}"));
+    scene.project.commit();
+    let said = scene.project.piton(&["check", "plans", "--json"]).exits(4).json();
+    assert_eq!(said["ready"], false);
+    assert_eq!(said["phases"].as_array().map(Vec::len), Some(3), "{said}");
+}
+
 /// Lost: a crash in the second phase would cost the first.
 #[test]
 fn a_killed_roadmap_goes_on_with_the_phase_it_was_in() {

@@ -3,7 +3,7 @@
 //! What was done is asked of the runs, and not kept anywhere else: a phase with a complete run is passed
 //! over, and one with an unfinished run continues. So the same command goes on where it stopped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use piton_core::{Status, remedy};
 use piton_protocols::protocol::Link;
@@ -39,7 +39,7 @@ pub fn run(context: &Context, roadmap: &Path, links: &[Link], args: &RunArgs) ->
             super::run_plan(context, of_phase(context, document, args))?;
             continue;
         }
-        let path = shown(context, document);
+        let path = context.path_from_cwd(document);
         if let Some((run, true)) = newest(context, document)? {
             ui::say(format!("phase {phase} ({} of {count}) is complete: run {run}", at + 1));
             tell(context, &run)?;
@@ -47,7 +47,7 @@ pub fn run(context: &Context, roadmap: &Path, links: &[Link], args: &RunArgs) ->
             ui::say(format!("phase {phase} ({} of {count}): {document}", at + 1));
             let ended = super::run_plan(context, of_phase(context, document, args));
             if let Some(next) = next.and_then(|next| next.document.as_ref()) {
-                next_phase::say(context, &path, &shown(context, next), ended.as_ref().err());
+                next_phase::say(context, &path, &context.path_from_cwd(next), ended.as_ref().err());
             }
             if let Err(error) = ended {
                 return Err(stopped(error, phase, (at, count), &typed));
@@ -120,7 +120,7 @@ fn check(context: &Context, links: &[Link]) -> Result<()> {
             ));
             return Ok(());
         };
-        if let Some(why) = next_phase::unreadable(context, &shown(context, document)) {
+        if let Some(why) = next_phase::unreadable(context, &context.path_from_cwd(document)) {
             let typed = context.plan_argument(document);
             return Err(CommandError::usage("plan-unreadable", why)
                 .hint(remedy![Piton "inspect {typed}", Words " shows all problems"]));
@@ -133,7 +133,7 @@ fn check(context: &Context, links: &[Link]) -> Result<()> {
 fn of_phase(context: &Context, document: &str, args: &RunArgs) -> RunArgs {
     let is_unfinished = matches!(newest(context, document), Ok(Some((_, false))));
     RunArgs {
-        plan: Some(shown(context, document)),
+        plan: Some(context.path_from_cwd(document)),
         resume: is_unfinished,
         fresh: false,
         rollback: false,
@@ -186,10 +186,4 @@ fn stopped(
 
 fn recorded(context: &Context, path: &Path) -> String {
     crate::plan_file::recorded_path(&context.project.root, &context.cwd.join(path))
-}
-
-/// A document as a person would name it from where they are.
-fn shown(context: &Context, document: &str) -> PathBuf {
-    let full = context.project.root.join(document);
-    full.strip_prefix(&context.cwd).map(Path::to_owned).unwrap_or(full)
 }
