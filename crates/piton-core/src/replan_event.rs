@@ -227,11 +227,17 @@ pub enum NoReplan {
     Undone,
 }
 
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 impl std::fmt::Display for NoReplan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Limit { count } => write!(f, "the phase was already replanned {count} times"),
-            Self::RunLimit { count } => write!(f, "the run was already replanned {count} times"),
+            Self::Limit { count } => write!(f, "the phase was already replanned {}", times(*count)),
+            Self::RunLimit { count } => {
+                write!(f, "the run was already replanned {}", times(*count))
+            }
             Self::Loop { equal } => write!(f, "it would be a loop: {equal}"),
             Self::NoCommand => f.write_str("no replan command is configured"),
             Self::Failed { error } => write!(f, "the replan failed: {error}"),

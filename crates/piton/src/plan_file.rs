@@ -66,6 +66,11 @@ pub struct How {
     pub asks: bool,
 }
 
+/// What plans again, if the plan says it.
+fn replans(plan: &mut Plan) -> Option<&mut Step> {
+    plan.replan.as_mut()?.by.as_deref_mut()
+}
+
 impl PlanFile {
     /// Reads a plan from where the person is.
     pub fn read(context: &Context, path: &Path, how: How) -> Result<Self> {
@@ -190,14 +195,10 @@ impl PlanFile {
         let Self { recorded: plan, live, .. } = &mut self;
         mask([&mut plan.title], [&mut live.title], [&mut recorded.title.clone()]);
         mask(agents::texts(plan), agents::texts(live), agents::texts(&mut recorded.clone()));
-        let by = |plan: &mut Plan| plan.replan.as_mut().and_then(|rules| rules.by.take());
-        if let (Some(mut new), Some(mut own), Some(mut old)) =
-            (by(plan), by(live), by(&mut recorded.clone()))
+        if let (Some(new), Some(own), Some(old)) =
+            (replans(plan), replans(live), replans(&mut recorded.clone()))
         {
-            mask(texts(&mut new), texts(&mut own), texts(&mut old));
-            for (plan, by) in [(&mut *plan, new), (&mut *live, own)] {
-                plan.replan.iter_mut().for_each(|rules| rules.by = Some(by.clone()));
-            }
+            mask(texts(new), texts(own), texts(old));
         }
         for (phase, live) in plan.phases.iter_mut().zip(&mut live.phases) {
             if let Some(mut old) = recorded.phases.iter().find(|p| p.id == phase.id).cloned() {

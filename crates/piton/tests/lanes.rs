@@ -32,6 +32,8 @@ mod preconditions;
 mod pull_requests;
 #[path = "lanes/queue.rs"]
 mod queue;
+#[path = "lanes/replanned.rs"]
+mod replanned;
 #[path = "lanes/restarts.rs"]
 mod restarts;
 #[path = "lanes/roadmaps.rs"]

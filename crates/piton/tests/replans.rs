@@ -276,6 +276,19 @@ fn without_a_command_a_person_is_asked_once() {
     project.piton(&["resume"]).exits(0);
 }
 
+/// Lost: whoever does what the message says, and configures a command, waits for it in vain.
+#[test]
+fn a_command_that_is_configured_meanwhile_writes_the_plan() {
+    let project = plan_of("", "complexity = 9\nrun = \"echo ran >> ran\"");
+    project.piton(&["run"]).exits(3).says("no replan command is configured");
+    project.write("revise.sh", "sed -i 's/complexity = 9/complexity = 3/' \"$PITON_PLAN\"\n");
+    let plan = project.read("plan.toml");
+    let plan = plan.replace("[replan]\n", "[replan]\nrun = \"sh revise.sh\"\n");
+    project.write("plan.toml", &plan);
+    project.piton(&["resume"]).exits(0).says("replan 1 started").says("1 replan");
+    assert_eq!(project.lines("ran"), ["ran"]);
+}
+
 /// Lost: a test that can't pass is tried until the retries are gone.
 #[test]
 fn two_test_failures_in_a_row_have_the_phase_planned_again() {
@@ -420,4 +433,30 @@ fn an_agent_gets_the_reason_as_a_prompt() {
     for words in ["Phase P1 of the plan", "it asks for a replan", "no schema", "Attempt 1:"] {
         assert!(given.contains(words), "{words}: {given}");
     }
+}
+
+/// Lost: a plan is written again although its tests did not fail twice in a row.
+#[test]
+fn another_failure_between_two_test_failures_starts_the_count_over() {
+    let project = plan_of(
+        "echo revise >> revised",
+        "run = \"echo ran >> ran; [ $(wc -l < ran) != 2 ]\"\ntest = \"[ $(wc -l < ran) = 4 ]\"\n\
+         retries = 5\nbackoff = \"0s\"",
+    );
+    project.piton(&["run"]).exits(0);
+    assert_eq!(project.lines("ran").len(), 4);
+    assert!(replans(&project).is_empty(), "{:?}", replans(&project));
+    assert!(!project.has("revised"));
+}
+
+/// Lost: the limit that a plan sets for itself is read and not obeyed.
+#[test]
+fn the_plan_says_how_often_a_phase_is_planned_again() {
+    let project = project("sed -i \"s/two/two$PITON_REPLAN_NUMBER/\" \"$PITON_PLAN\"");
+    let plan = project.read("plan.toml").replace("[replan]\n", "[replan]\nper_phase = 1\n");
+    project.write("plan.toml", &plan);
+    project.commit();
+    project.piton(&["run"]).exits(3).says("the phase was already replanned once");
+    assert_eq!(project.lines("revised").len(), 1);
+    assert_eq!(results(&project), ["replanned"]);
 }

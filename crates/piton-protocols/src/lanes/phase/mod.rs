@@ -21,6 +21,7 @@ mod names;
 mod own_tests;
 mod prompt;
 mod ranges;
+mod replans;
 mod resolve;
 mod shell_lines;
 mod tasks;

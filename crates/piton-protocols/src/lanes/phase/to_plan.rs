@@ -6,22 +6,23 @@
 
 use std::collections::BTreeMap;
 
-use piton_core::agent::Prices;
 use piton_core::budget::Budgets;
 use piton_core::id::LanePath;
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees};
-use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
+use piton_core::plan::{self, Command, OnFailure, Plan, ReplanRules, Step, Work};
 
 use super::apart::Made;
 use super::ids::{plan_id, unused_id};
 use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind, TestsCount};
+use super::replans::replans;
 use super::resolve::{is_closed, lanes_before};
 use super::{own_tests as gates, prompt};
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::plan::build::bare_step;
 use piton_formats::plan::implicit;
+use piton_formats::plan::replan::UnknownAgent;
 use piton_formats::plan::{LANES_MAX, STEPS_MAX};
-use piton_formats::settings::{Agent, PullRequest, Settings, agents};
+use piton_formats::settings::{Agent, Models, PullRequest, Settings, agents};
 use piton_formats::sink::Sink;
 use piton_formats::template::{escape, quote_for_shell};
 
@@ -54,8 +55,10 @@ pub struct PlanDefaults {
     pub on_failure: OnFailure,
     /// Limits of the run.
     pub budgets: Budgets,
-    /// The agents of the settings, and what tokens cost.
-    pub agents: (BTreeMap<String, Agent>, BTreeMap<String, Prices>),
+    /// The agents of the settings, and what is said of models.
+    pub agents: (BTreeMap<String, Agent>, Models),
+    /// When the phase is planned again.
+    pub replan: Result<ReplanRules, UnknownAgent>,
 }
 
 impl PlanDefaults {
@@ -99,7 +102,8 @@ impl PlanDefaults {
             pull_request: settings.pull_request.clone(),
             on_failure: settings.on_failure,
             budgets: settings.budgets.clone(),
-            agents: (settings.agents.clone(), settings.prices.clone()),
+            agents: (settings.agents.clone(), settings.models.clone()),
+            replan: replans(settings),
         }
     }
 
@@ -215,17 +219,26 @@ impl Builder<'_> {
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
             task_worktrees: self.task_worktrees(),
-            // Files outside of a task's scope are reported, and are no reason to plan again.
-            replan: Some(plan::ReplanRules {
-                test_failures: 0,
-                scope_drift: false,
-                ..plan::ReplanRules::default()
-            }),
+            replan: self.replan(),
             agents: BTreeMap::new(),
         };
         let agents = agents::used(&plan, &self.defaults.agents.0, &self.defaults.agents.1);
         let plan = Plan { agents, ..plan };
         Planned { plan, holds, mixed }
+    }
+
+    /// When the phase is planned again, as `[replan]` says. Without a word of it, failed tests use the
+    /// retries of their lane, and files outside of a task's scope are reported alone.
+    fn replan(&mut self) -> Option<plan::ReplanRules> {
+        match self.defaults.replan.clone() {
+            Ok(rules) => Some(rules),
+            Err(UnknownAgent(name)) => {
+                let message = format!("the agent {} of [replan] is not defined", quoted(&name));
+                let hint = "define it as [agents.NAME] in piton.toml, or correct the name";
+                self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
+                None
+            }
+        }
     }
 
     pub(super) fn error(&mut self, code: &'static str, line: usize, message: String, hint: &str) {
