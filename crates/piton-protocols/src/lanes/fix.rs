@@ -10,6 +10,10 @@ use crate::protocol::{Blocker, Fix};
 
 /// How the ids of fix tasks begin.
 const PREFIX: &str = "FIX-";
+/// How often its agent is asked again while the command still fails: nobody sits beside it.
+const FIX_RETRIES: u32 = 2;
+/// What stands above the last lines of a failure.
+const LAST_LINES: &str = "The last lines of its output, or of the run log if it wrote nothing:";
 /// The indent of what belongs to a list item.
 const INDENT: &str = "  ";
 
@@ -40,6 +44,7 @@ pub fn plan(state: &RunState, task: &str) -> Option<Fix> {
          ### {id} - Fix the validation of {phase}\n\n\
          - **Scope**: All lanes of phase {phase} are merged, and a test of the whole failed. The phase is\n\
          {INDENT}described in {document}. Its tests run again when this is merged.\n\
+         - **Retries**: {FIX_RETRIES}\n\
          - **Tasks**:\n\
          {INDENT}- impl: Make this command pass. It failed with {code}:\n\n\
          {command}\n\n{outcome}{proof}",
@@ -48,7 +53,7 @@ pub fn plan(state: &RunState, task: &str) -> Option<Fix> {
         outcome = if lines.is_empty() {
             String::new()
         } else {
-            format!("    Its last lines were:\n\n{}\n", lines.concat())
+            format!("    {LAST_LINES}\n\n{}\n", lines.concat())
         },
     );
     Some(Fix { name: format!("{}-{id}.md", state.run_id.as_ref()?), text })

@@ -93,6 +93,20 @@ fn the_task_that_fixes_a_phase_can_be_run_as_a_lane() {
     scene.nothing_left();
 }
 
+/// Lost: an agent whose fix misses is never asked again, and a night ends there.
+#[test]
+fn a_fix_that_misses_is_asked_for_again() {
+    let scene = validated("test -e fixed.txt");
+    scene.run(&[]).exits(1).says("FIX-P1-001");
+    let out = scene.outside("prompt").display().to_string();
+    let second = "[ \"$PITON_ATTEMPT\" -lt 2 ] || echo x > fixed.txt";
+    scene.agent("FIX-P1-001", &format!("cat > {out}; {second}"));
+    scene.run(&["--lane", "FIX-P1-001"]).exits(0).says("attempt 2");
+    let prompt = scene.told("prompt").join("\n");
+    assert!(prompt.contains("or of the run log if it wrote nothing"), "{prompt}");
+    scene.nothing_left();
+}
+
 /// Lost: a phase with two mistakes could be mended once, and then never again.
 #[test]
 fn a_phase_can_be_fixed_as_often_as_its_validation_fails() {

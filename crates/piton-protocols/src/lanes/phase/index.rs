@@ -291,7 +291,7 @@ fn add_described(lanes: &mut Vec<Draft>, described: Vec<Draft>) {
         // What a section says of its tasks is not said of the lane.
         let is_known = |at: &At| {
             let mut named = names.dependencies(&at.value, at.line).into_iter();
-            named.all(|d| matches!(d.kind, DependencyKind::Lane | DependencyKind::Gate))
+            named.any(|d| matches!(d.kind, DependencyKind::Lane | DependencyKind::Gate))
         };
         let found =
             known.find(&more.lane.id).and_then(|id| lanes.iter_mut().find(|l| l.lane.id == id));

@@ -81,14 +81,14 @@ impl Object for LaterContext {
     }
 }
 
-/// The entries of an attribute, and the gates in them with what they freeze.
+/// The entries of an attribute, and the gates in them with what they freeze. Whether they are closed is no
+/// part of a task: our own ticks would change it.
 fn interfaces(entries: &[String], phase: &Phase) -> Vec<String> {
     let named: Vec<String> = entries.iter().flat_map(|entry| gate_ids(entry)).collect();
     let mut all = vec![entries.join("\n")];
     all.retain(|entry| !entry.is_empty());
     for gate in phase.gates.iter().filter(|gate| named.contains(&gate.id)) {
-        let state = if gate.closed { "frozen" } else { "open" };
-        all.push(format!("{} ({state}): {}", gate.id, gate.text));
+        all.push(format!("{}: {}", gate.id, gate.text));
     }
     all
 }

@@ -217,6 +217,18 @@ fn what_an_index_does_not_say_the_section_of_a_lane_says() {
     assert_eq!(needs, [vec![], vec!["SL-0"], vec![]]);
 }
 
+/// Lost: one name that is not known would take the others along, and a lane would start too early.
+#[test]
+fn an_unknown_name_among_what_a_lane_needs_is_told_and_the_others_count() {
+    let text = with_index("- SL-0 -- A\n- SL-1 -- B")
+        + "\n## Lanes\n### SL-1 -- B\n- **Depends on**: SL-0, post-merge\n";
+    let (phase, problems) = inspect("p.md", &text);
+    let needs: Vec<_> = phase.lanes.iter().map(|l| names(&l.depends_on)).collect();
+    assert_eq!(needs, [vec![], vec!["SL-0", "post-merge"]]);
+    let words = "the lane `SL-1` depends on `post-merge`, which is not a lane, gate or phase";
+    assert_eq!(problems.iter().map(|p| p.message.as_str()).collect::<Vec<_>>(), [words]);
+}
+
 /// Lost: a person would add an index that is there.
 #[test]
 fn an_index_whose_lanes_have_no_ids_is_named_by_its_line() {
