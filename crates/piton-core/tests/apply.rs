@@ -172,6 +172,26 @@ fn counters_follow_outcomes_and_a_grant_starts_them_over() {
     assert!(run.state.step(&path(STEP)).is_some_and(|s| s.failure_context.is_empty()));
 }
 
+/// Lost: test failures that are far apart have a phase planned again.
+#[test]
+fn only_test_failures_in_a_row_are_counted() {
+    let mut run = Run::new(plan());
+    let at = run.at;
+    let count = |run: &Run| run.state.step(&path(STEP)).map(|step| step.tests_failed);
+    let test = || failed(Class::Test, Next::Retry { at });
+    run.attempt(STEP, test());
+    run.attempt(STEP, test());
+    assert_eq!(count(&run), Some(2));
+    run.attempt(STEP, failed(Class::Command, Next::Retry { at }));
+    assert_eq!(count(&run), Some(0), "another failure");
+    run.attempt(STEP, test());
+    run.done(STEP);
+    assert_eq!(count(&run), Some(0), "a success");
+    run.take(Event::StepReset(StepReset { step: path(STEP), reason: "asked".to_owned() }));
+    run.attempt(STEP, test());
+    assert_eq!(count(&run), Some(1));
+}
+
 #[test]
 fn the_state_keeps_only_so_many_failures() {
     let mut run = Run::new(plan());

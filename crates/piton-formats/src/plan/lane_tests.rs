@@ -80,6 +80,28 @@ fn agents_side_by_side_work_in_worktrees_where_there_is_git() {
     assert_eq!(isolations(true, &said), [tree, place, tree]);
 }
 
+/// Lost: without git, two agents would change the same files at once, and nobody had agreed to it.
+#[test]
+fn without_git_agents_side_by_side_are_refused_unless_the_plan_says_in_place() {
+    let found = problems(false, "", TWO_AGENTS);
+    assert_eq!(found.len(), 1, "once, not for every lane: {found:?}");
+    assert_eq!((found[0].0, found[0].1), ("needs-git", 7));
+    assert!(found[0].2.contains("isolation = \"in-place\""), "{}", found[0].2);
+    let one = TWO_AGENTS.replace("prompt = \"do b\"", "run = \"make b\"");
+    assert_eq!(problems(false, "", &one), [], "one agent disturbs nobody");
+    assert_eq!(problems(true, "", TWO_AGENTS), [], "with git there are worktrees");
+    for (from, to) in [
+        ("[defaults]\n", "[defaults]\nisolation = \"in-place\"\n"),
+        ("id = \"P\"\n", "id = \"P\"\nisolation = \"in-place\"\n"),
+        ("prompt", "isolation = \"in-place\"\nprompt"),
+    ] {
+        let text = TWO_AGENTS.replace(from, to);
+        assert_eq!(problems(false, "", &text), [], "{text}");
+    }
+    let settings = "[defaults]\nisolation = \"in-place\"\n";
+    assert_eq!(problems(false, settings, TWO_AGENTS), []);
+}
+
 /// Lost: lanes in worktrees would start without what an agent did before, or a person's branch would get
 /// commits that nobody asked for.
 #[test]

@@ -97,3 +97,34 @@ fn a_file_that_is_no_plan_is_answered_with_what_plans_are() {
         said.says("plan.toml").says("phase document");
     }
 }
+
+/// Lost: in a folder without git, two agents would write over each other's files.
+#[test]
+fn without_git_two_agents_work_side_by_side_only_where_the_plan_says_so() {
+    let plan = r#"[agents.w]
+command = ["sh", "-c", "echo x > $PITON_LANE.txt"]
+
+[defaults]
+agent = "w"
+
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "a"
+prompt = "a"
+[[phase.lane]]
+id = "b"
+prompt = "b"
+"#;
+    let project = Project::without_git("plain");
+    project.write("plan.toml", plan);
+    for command in ["run", "check"] {
+        let said = project.piton(&[command, "plan.toml"]).exits(2);
+        said.says("without git").says("git init").says("isolation = \"in-place\"");
+    }
+    assert!(!project.has("a.txt") && !project.has("b.txt"), "nothing ran");
+    let agreed = plan.replace("id = \"P\"\n", "id = \"P\"\nisolation = \"in-place\"\n");
+    project.write("plan.toml", &agreed);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert!(project.has("a.txt") && project.has("b.txt"));
+}

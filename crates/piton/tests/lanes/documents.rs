@@ -1,6 +1,8 @@
 //! Phase documents as people write them: tasks as list items, prose where a command could be, and
 //! phases that follow each other.
 
+use serde_json::Value;
+
 use super::common::PITON;
 use super::scene::{DOCUMENT, Scene, document, lane};
 
@@ -93,6 +95,15 @@ fn a_document_of_list_items_runs_to_all_merged() {
     assert!(scene.project.read(DOCUMENT).contains("- [x] IF-0-P1-GREET"));
 }
 
+/// Lost: a person is told that somebody changed the plan, and it was Piton that ticked a gate.
+#[test]
+fn our_own_ticks_are_no_change_of_the_plan() {
+    let scene = bullets();
+    scene.run(&[]).exits(0);
+    assert!(scene.project.read(DOCUMENT).contains("- [x] IF-0-P1-GREET"));
+    scene.run(&[]).exits(0).silent_about("the plan changed").says("is already complete");
+}
+
 /// Lost: an agent would not know what its lane is about, nor where its document is.
 #[test]
 fn a_task_is_told_of_its_lane_and_its_document() {
@@ -106,7 +117,7 @@ fn a_task_is_told_of_its_lane_and_its_document() {
         "lane SL-0 (Contract) of phase P1 (Greeting)",
         "Write the greeting.",
         "Freeze the greeting\nbefore anybody uses it.",
-        "- IF-0-P1-GREET (open): greet.sh NAME prints a greeting",
+        "- IF-0-P1-GREET: greet.sh NAME prints a greeting",
         "- SL-0.impl.1.txt",
         "- Everybody is greeted.",
         &document,
@@ -140,6 +151,24 @@ fn a_verify_task_that_changes_files_fails() {
     scene.agent("SL-1", "echo x > SL-1-01.txt");
     let said = scene.run(&[]).exits(1);
     assert!(said.stderr.contains("it may not change these files, and did: SL-1-01.txt"));
+}
+
+/// Lost: a task that is to look only would have no place to say what it saw.
+#[test]
+fn a_verify_task_may_write_its_report() {
+    let mut only = lane("SL-1");
+    only.test = "test -e README".to_owned();
+    let text = document("", &[only], "").replace("| impl |", "| verify |");
+    for (file, code) in [(".claude/run-reports/SL-1.md", 0), (".claude/SL-1.md", 1)] {
+        let scene = Scene::with(&text, "");
+        // Where the project has reports, git sees what is written there.
+        scene.project.write(".claude/run-reports/old.md", "old\n");
+        scene.project.commit();
+        scene.agent("SL-1", &format!("echo seen > {file}"));
+        let said = scene.run(&[]).exits(code);
+        let words = format!("it may not change these files, and did: {file}");
+        assert_eq!(said.stderr.contains(&words), code == 1, "{}", said.stderr);
+    }
 }
 
 /// A lane of two tasks; the first row has the test of the whole.
@@ -224,6 +253,30 @@ fn the_run_log_has_the_events_of_the_protocol() {
     ] {
         assert!(log.contains(&format!("\"event\":\"{event}\"")), "{event}: {log}");
     }
+}
+
+/// Lost: tools of the protocol would begin the next phase while this one still waits for a gate.
+#[test]
+fn the_run_log_says_that_a_phase_is_done_after_its_last_merge_alone() {
+    let gates = "## Interface Freeze Gates\n\n- [ ] IF-0-P1-A: it\n\n";
+    let mut first = lane("SL-1");
+    first.index = &["Depends on: IF-0-P1-A"];
+    let scene = Scene::with(&document(gates, &[first, lane("SL-2")], ""), "");
+    scene.run(&[]).exits(4);
+    let ticked = scene.project.read(DOCUMENT).replace("- [ ] IF-0", "- [x] IF-0");
+    scene.project.write(DOCUMENT, &ticked);
+    scene.resume(&[]).exits(0);
+    let log = scene.project.read(&format!(".claude/run-logs/{}.jsonl", scene.project.run_id()));
+    let all = log.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        format!("{} {}", line["event"].as_str().unwrap(), line["status"].as_str().unwrap())
+    });
+    let events = ["gate_check ", "merge_done ", "phase_done ", "phase_chain_signal "];
+    let told: Vec<String> =
+        all.filter(|line| events.iter().any(|event| line.starts_with(event))).collect();
+    let stopped = ["merge_done ok", "phase_chain_signal blocked"];
+    let done = ["gate_check ok", "merge_done ok", "phase_done ok", "phase_chain_signal ok"];
+    assert_eq!(told, [&stopped[..], &done[..]].concat(), "{log}");
 }
 
 /// Lost: a lane with tasks would be forgotten, or its document refused, for want of a line.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::common::PITON;
 use super::kills::arm;
-use super::scene::{CHECKPOINTS, DOCUMENT, Scene, document, lane};
+use super::scene::{CHECKPOINTS, DOCUMENT, LaneDoc, Scene, document, lane};
 
 fn killed_at(pattern: &str, after: bool) -> Scene {
     let scene = Scene::of(&[lane("SL-1")]);
@@ -165,6 +165,30 @@ fn another_wording_never_reopens_a_merged_lane() {
     scene.usual_agent("SL-2");
     scene.resume(&["--accept-plan"]).exits(0);
     assert_eq!(scene.told("ran").len(), 1);
+}
+
+/// Lost: another test command of a task would undo the merge of its lane, and pay for it again.
+#[test]
+fn another_test_command_never_reopens_a_merged_lane() {
+    let second = LaneDoc { index: &["Depends on: SL-1"], ..lane("SL-2") };
+    let scene = Scene::of(&[lane("SL-1"), second.clone()]);
+    let out = scene.outside("ran").display().to_string();
+    scene.agent("SL-1", &format!("echo x >> {out}; echo x > SL-1-01.txt"));
+    scene.agent("SL-2", "exit 1");
+    scene.run(&[]).exits(1);
+    let times = || {
+        let at = |stage: &str| scene.record("SL-1", stage)["timestamp"].clone();
+        (at("before_lane_start"), at("after_lane_tests"), at("pre_pr"))
+    };
+    let before = times();
+    let first = LaneDoc { test: "test -s SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    scene.project.write(DOCUMENT, &document("", &[first, second], ""));
+    scene.project.git(&["commit", "--quiet", "--all", "--message", "another test"]);
+    scene.usual_agent("SL-2");
+    scene.resume(&["--accept-plan"]).exits(0);
+    assert_eq!(scene.told("ran").len(), 1);
+    assert_eq!(times(), before, "it is not begun, tested or merged again");
+    scene.nothing_left();
 }
 
 /// Lost: a lane that did nothing, or too much, would look like any other.

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::hooks::hook;
+use super::hooks::{hook, log, record};
 use super::scene::{BOARD, DELTA, LATEST, Scene};
 
 /// A scene whose session was interrupted in a short task, with a change that is not written.
@@ -199,4 +199,59 @@ fn notes_of_killed_agents_are_forgotten_after_a_week() {
     assert_eq!(notes(), 1);
     scene.at("2099-01-01T00:00:00Z").answer("start --session b");
     assert_eq!(notes(), 0);
+}
+
+/// Lost: a session does not resume because a finished task left the board, or nobody is told.
+#[test]
+fn a_completed_task_that_left_the_board_is_a_warning() {
+    let scene = Scene::new();
+    foreign(&scene, 60, "T003");
+    let mut checkpoint = scene.latest();
+    checkpoint["state"]["completedTasks"] = json!(["T000"]);
+    scene.project.write(LATEST, &checkpoint.to_string());
+    let started = scene.session("start --session a").exits(0);
+    started
+        .says("warning: completed task T000 is not on the board any more")
+        .says("## Current task\n\nT003: Remember me");
+    assert_eq!(scene.board()["in_progress"], json!(["T003"]));
+    assert!(scene.files("checkpoints/archive", "failed-").is_empty());
+}
+
+/// Lost: an agent goes on although its person wants to be asked, or the person never hears of it.
+#[test]
+fn auto_resume_off_has_the_agent_ask_its_person() {
+    let scene = interrupted();
+    scene.project.write("recovery-protocol.md", "---\nautoResume: false\n---\n");
+    let files = || [LATEST, BOARD, DELTA].map(|path| scene.project.read(path));
+    let before = files();
+    let told = hook(&scene, "claude", "SessionStart", "b", json!({"source": "startup"}));
+    let text = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+    assert!(text.contains("question: there is a checkpoint of"), "{told}");
+    assert!(text.contains("piton session start --resume"), "{told}");
+    assert!(!text.contains("Current task"), "{told}");
+    assert_eq!(files(), before);
+    assert_eq!(log(&scene), "");
+}
+
+/// Lost: a project that switched the protocol off finds its files changed all the same.
+#[test]
+fn nothing_is_written_where_the_protocol_is_off() {
+    let scene = Scene::new();
+    foreign(&scene, 60, "T003");
+    for _ in 0..12 {
+        scene.collect_move("T001", "backlog", "inProgress");
+    }
+    let board = scene.project.read(BOARD).replace("inProgress: []", "inProgress:\n  - id: T009");
+    scene.project.write(BOARD, &board);
+    scene.project.write("recovery-protocol.md", "---\nenabled: false\n---\n");
+    scene.project.commit();
+    for line in ["start", "checkpoint", "checkpoint --tokens 190000/200000", "end"] {
+        scene.session(&format!("{line} --session a")).exits(0);
+    }
+    for event in ["SessionStart", "PostToolBatch", "PreCompact", "Stop", "SessionEnd"] {
+        let more = json!({"transcript_path": record(&scene, 190_000)});
+        assert_eq!(hook(&scene, "claude", event, "a", more), Value::Null, "{event}");
+    }
+    assert_eq!(scene.project.git(&["status", "--porcelain", "--ignored", "-uall"]), "");
+    assert!(!scene.project.state_dir().exists(), "something was left in the state folder");
 }

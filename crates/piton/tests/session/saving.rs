@@ -97,3 +97,48 @@ fn a_board_in_another_form_is_refused_with_its_line() {
     scene.session("task start T001 --session a").exits(4).says("work/backlog.yaml:1");
     assert_eq!(scene.project.read(BOARD), text);
 }
+
+/// Lost: a checkpoint grows with the backlog, and a fresh agent is told of tasks that cannot begin.
+#[test]
+fn a_checkpoint_has_the_next_five_tasks_of_the_backlog() {
+    let scene = Scene::new();
+    let task = |n: u32| {
+        let after = if n == 2 { "    deps: [\"T8\"]\n" } else { "" };
+        format!("  - id: T{n}\n    title: Task {n}\n{after}")
+    };
+    let tasks: String = (1..=8).map(task).collect();
+    let board = format!("backlog:\n{tasks}inProgress: []\nblocked: []\ndone: []\n");
+    scene.project.write(BOARD, &board);
+    scene.answer("checkpoint --session a");
+    let entry = |n: u32| json!({"id": format!("T{n}"), "title": format!("Task {n}")});
+    let wanted = [1, 3, 4, 5, 6].map(entry);
+    assert_eq!(scene.latest()["state"]["backlogSnapshot"], json!(wanted));
+}
+
+/// Lost: a memory bank that is not where others are is not found, or the wrong rules are obeyed.
+#[test]
+fn the_settings_say_where_the_bank_and_its_protocol_are() {
+    let scene = Scene::new();
+    let before = scene.project.read(BOARD);
+    let board = "backlog:\n  - id: T9\n    title: Far\ninProgress: []\nblocked: []\ndone: []\n";
+    scene.project.write(&format!("docs/bank/{BOARD}"), board);
+    scene.project.write("docs/bank/projectConfig.md", "---\nSTACK_ID: \"nextjs\"\n---\n");
+    let rules = |trigger: &str| format!("---\ncheckpointTriggers:\n  {trigger}: false\n---\n");
+    scene.project.write("docs/bank/recovery-protocol.md", &rules("manual"));
+    scene.project.write("rules/own.md", &rules("tokenCritical"));
+    let root = "[session]\nroot = \"docs/bank\"\n";
+    scene.project.write("piton.toml", root);
+    scene.answer("task start T9 --session a");
+    assert_eq!(scene.answer("checkpoint --session a")["why"], "off");
+    scene.project.write("piton.toml", &format!("{root}protocol = \"rules/own.md\"\n"));
+    assert_eq!(scene.answer("checkpoint --session a --tokens 182000/200000")["why"], "off");
+    assert_eq!(scene.answer("checkpoint --session a")["saved"], true);
+    let latest = scene.project.read("docs/bank/checkpoints/latest.json");
+    let latest: serde_json::Value = serde_json::from_str(&latest).expect("latest.json is JSON");
+    assert_eq!(
+        (&latest["state"]["inProgress"], &latest["context"]["STACK_ID"]),
+        (&json!("T9"), &json!("nextjs"))
+    );
+    assert_eq!(scene.project.read(BOARD), before);
+    assert!(!scene.project.has("checkpoints"), "the bank of the root was written to");
+}

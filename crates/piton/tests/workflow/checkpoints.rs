@@ -155,3 +155,21 @@ fn a_phase_lists_what_it_changed_and_git_ignores_the_checkpoint() {
     let status = scene.project.git(&["status", "--porcelain", "--untracked-files=all"]);
     assert!(!status.contains(".claude"), "{status}");
 }
+
+/// Lost: another tool goes on with a phase whose dependencies are not there yet.
+#[test]
+fn the_current_phase_is_the_first_in_the_order_of_dependencies() {
+    let plan = "# P\n\n## Phase 1: A\n**Dependencies**: [2]\n- [ ] a\n\n\
+                ## Phase 2: B\n**Dependencies**: []\n- [ ] b\n";
+    let scene = Scene::with_plan(plan);
+    scene.does("2", "exit 1");
+    scene.run().exits(1);
+    let found = scene.checkpoint();
+    assert_eq!((&found["current_phase"], &found["completed_phases"]), (&json!(2), &json!([])));
+    scene.does("2", "");
+    scene.does("1", "exit 1");
+    scene.run_with(&["--resume"]).exits(1);
+    let found = scene.checkpoint();
+    assert_eq!((&found["current_phase"], &found["completed_phases"]), (&json!(1), &json!([2])));
+    assert_eq!(scene.ran(), ["2", "2", "1"]);
+}

@@ -173,3 +173,16 @@ fn what_is_not_a_plan_is_told_what_plans_are() {
     scene.project.write("folder/x.txt", "");
     scene.project.piton(&["run", "folder"]).exits(2).says("is a folder").says("feature.spec.md");
 }
+
+/// Lost: a template in a file of its own is not what agents are told.
+#[test]
+fn the_prompt_of_a_phase_is_made_by_the_file_that_the_settings_name() {
+    let scene = Scene::with(PLAN, THREE, "prompt_file = \"prompts/phase.md\"\n");
+    scene.run().exits(2).says("workflow.prompt_file");
+    let template =
+        "{{ phase.id }} of {{ context.plan }}, {{ context.title }}:\n{{ context.section }}\n";
+    scene.project.write("prompts/phase.md", template);
+    scene.run().exits(0);
+    let wanted = format!("3 of {PLAN}, Mail:\n## Phase 3: Mail\n- [ ] send");
+    assert_eq!(scene.prompt("3", 1).trim_end(), wanted);
+}

@@ -137,3 +137,24 @@ fn scope_drift_is_seen_by_the_files_of_the_plan() {
     assert_eq!(scene.ran(), ["1", "2"]);
     assert_eq!(scene.checkpoint()["status"], "completed");
 }
+
+/// Lost: a person can't take a replan back, or the phases before it go with it.
+#[test]
+fn undo_takes_a_replan_back_and_it_still_counts() {
+    let scene = scene(super::scene::THREE, SCRIPT, "");
+    scene.does("2", "[ $n = 1 ] && exit 86; exit 1");
+    scene.run().exits(1);
+    let (replanned, before) = (scene.text(), scene.checkpoint());
+    assert!(replanned.contains("- [ ] form, part 1\n"), "{replanned}");
+    scene.project.piton(&["undo", "--yes"]).exits(0).says("undone: replan 1 of phase 2");
+    assert_eq!(scene.text(), replanned.replace("form, part 1", "form"));
+    let found = scene.checkpoint();
+    assert_eq!((&found["current_phase"], &found["completed_phases"]), (&json!(2), &json!([1])));
+    assert_eq!(found["phase_metadata"]["1"], before["phase_metadata"]["1"]);
+    assert_eq!((&found["status"], &found["last_error"]), (&json!("in_progress"), &json!(null)));
+    assert_eq!(found["replan_count"], json!({ "2": 1 }));
+    assert_eq!(found["replan_history"], before["replan_history"]);
+    scene.project.piton(&["resume"]).exits(3).says("2/@replan/requested");
+    assert_eq!(scene.project.lines("../log/replans.txt").len(), 1);
+    assert_eq!(scene.times("1"), 1);
+}

@@ -69,3 +69,14 @@ fn a_kill_repeats_no_finished_task() {
     let once = |task: &str| scene.times(task) == 1;
     assert!(["T002", "T003", "T004"].iter().all(|task| once(task)), "{:?}", scene.ran());
 }
+
+/// Lost: a user cannot change what agents are told of a task.
+#[test]
+fn the_prompt_of_a_task_is_made_by_the_template_of_the_settings() {
+    let template = "{{ step.id }} of {{ phase.id }}, {{ context.title }}: {{ context.section }}";
+    let scene = Scene::with(LIST, TEXT, &format!("task_prompt = \"{template}\"\n"));
+    scene.run().exits(0);
+    let prompt = scene.prompt("T005", 1);
+    assert!(prompt.starts_with("T005 of 2, "), "{prompt}");
+    assert!(prompt.contains("Join both in src/lib.rs") && !prompt.contains("Do task"), "{prompt}");
+}

@@ -403,3 +403,61 @@ fn joined_notes(first: &str, second: &str) -> String {
     let both = [first, second].map(str::trim);
     both.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use piton_core::event::TicksSeen;
+
+    use super::*;
+
+    /// The lines of an event of a run with one phase, as `PHASE EVENT STATUS NOTES`.
+    fn said(event: &Event) -> Vec<String> {
+        let roles = Roles { phases: BTreeSet::from(["P1".to_owned()]), ..Roles::default() };
+        let text = lines("r", Timestamp::default(), &roles, event);
+        let shown = |entry: &Entry| {
+            let notes = entry.notes.as_deref().unwrap_or_default();
+            let line = format!("{} {} {}", entry.phase, entry.event, entry.status.as_str());
+            format!("{line} {notes}").trim_end().to_owned()
+        };
+        run_log::read("r.jsonl", &text).0.iter().map(shown).collect()
+    }
+
+    fn left(verdict: Verdict) -> Vec<String> {
+        let (head, signal, driven_until) = (None, None, None);
+        said(&Event::DriverLeft(DriverLeft { verdict, head, signal, driven_until }))
+    }
+
+    /// Lost: tools of the protocol would begin the next phase too early, or never.
+    #[test]
+    fn a_phase_is_done_and_lets_the_next_one_start_when_its_run_is_complete() {
+        assert_eq!(
+            left(Verdict::Complete),
+            [
+                "P1 phase_done ok",
+                "P1 phase_chain_signal ok the next phase may start",
+                "- run_complete ok",
+            ]
+        );
+        for (verdict, status) in [(Verdict::Failed, "failed"), (Verdict::Blocked, "blocked")] {
+            let waits = format!("P1 phase_chain_signal {status} the next phase must wait");
+            assert_eq!(left(verdict), [waits, format!("- run_stopped {status}")]);
+        }
+        // Whoever goes on with the run says more of the phase.
+        for verdict in [Verdict::SelectionDone, Verdict::Waiting, Verdict::Interrupted] {
+            let said = left(verdict);
+            assert!(said.iter().all(|line| line.starts_with("- ")), "{said:?}");
+        }
+    }
+
+    /// Lost: the log would not tell when a gate that lanes wait for was taken for closed.
+    #[test]
+    fn a_tick_that_counts_is_a_gate_check() {
+        let seen = |count: bool| {
+            let (gates, by) = (vec!["IF-0-P1-A".to_owned()], "Ann".to_owned());
+            let (document, gone) = (None, Vec::new());
+            said(&Event::TicksSeen(Box::new(TicksSeen { gates, count, by, document, gone })))
+        };
+        assert_eq!(seen(true), ["- gate_check ok IF-0-P1-A: Ann"]);
+        assert_eq!(seen(false), ["- gates_doubted blocked IF-0-P1-A: Ann"]);
+    }
+}

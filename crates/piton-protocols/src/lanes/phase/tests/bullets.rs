@@ -115,3 +115,28 @@ fn a_lane_is_verified_by_its_own_section_and_beside_its_table() {
         .map(|word| format!("the lane has a table of tasks, so this `{word}` is not one"));
     assert_eq!(problems, wanted);
 }
+
+/// Lost: another wording of one task would have the others done again, because their ids change.
+#[test]
+fn another_wording_of_one_task_renames_no_task() {
+    let ids = |section: &str| -> Vec<String> {
+        let index = with_index("- SL-1 -- One");
+        let phase = good(&format!("{index}\n## Lanes\n\n### SL-1 -- One\n\n{section}"));
+        phase.lanes[0].tasks.iter().map(|task| task.id.clone()).collect()
+    };
+    let text = "**Tasks**:\n\n- test: a\n- impl: b\n- impl: c\n- docs: d\n- verify: `make`\n";
+    let wanted = ["SL-1.test.1", "SL-1.impl.1", "SL-1.impl.2", "SL-1.docs.1", "SL-1.verify.1"];
+    assert_eq!(ids(text), wanted);
+    for (from, to) in [
+        ("test: a", "test: Prove it,\n  over two lines"),
+        ("impl: b", "impl: c"),
+        ("impl: b", "impl: Write `b.rs`:\n  - all of it"),
+        ("docs: d", "**docs** — Say how"),
+    ] {
+        assert_eq!(ids(&text.replace(from, to)), wanted, "{to}");
+    }
+    // One more of a type counts on behind the others, and not for other types.
+    let more = ids(&text.replace("- docs: d\n", "- docs: d\n- test: e\n- impl: f\n"));
+    assert_eq!(more[..4], wanted[..4]);
+    assert_eq!(more[4..], ["SL-1.test.2", "SL-1.impl.3", "SL-1.verify.1"]);
+}

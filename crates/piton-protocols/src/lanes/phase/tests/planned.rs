@@ -36,6 +36,16 @@ fn prompt_of(plan: &Plan, lane: usize, step: usize) -> &str {
     }
 }
 
+/// The agents of the steps of the first lane, in order.
+fn agents(plan: &Plan) -> Vec<&str> {
+    let steps = plan.phases[0].lanes[0].steps.iter();
+    let agents = steps.filter_map(|step| match &step.work {
+        Work::Prompt { agent, .. } => Some(agent.as_str()),
+        _ => None,
+    });
+    agents.collect()
+}
+
 #[test]
 fn the_usual_document_becomes_lanes_in_worktrees_and_a_validation() {
     let Planned { plan, holds, mixed } = planned_with(USUAL, &defaults());
@@ -209,13 +219,100 @@ fn agents_are_chosen_by_the_type_of_a_task_and_the_first_that_is_defined_does_it
     let settings = piton_formats::read_settings("piton.toml", settings).unwrap_or_default();
     let text = with_tasks("| T1 | impl | - | - | - | - |\n| T2 | verify | T1 | - | - | - |");
     let plan = planned_with(&text, &PlanDefaults::new(&settings)).plan;
-    let agents: Vec<&str> = plan.phases[0].lanes[0]
-        .steps
-        .iter()
-        .filter_map(|s| match &s.work {
-            Work::Prompt { agent, .. } => Some(agent.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(agents, ["coder", "reader"]);
+    assert_eq!(agents(&plan), ["coder", "reader"]);
+}
+
+/// Lost: tests and documentation would be written by whoever writes the code.
+#[test]
+fn tests_and_documentation_have_agents_of_their_own() {
+    let settings = "[agents.coder]\ncommand = \"c\"\n[agents.tester]\ncommand = \"t\"\n\
+                    [agents.writer]\ncommand = \"w\"\n[defaults]\nagent = \"coder\"\n\
+                    [lanes.agents]\ntest = [\"tester\", \"coder\"]\ndocs = [\"writer\"]\n";
+    let settings = piton_formats::read_settings("piton.toml", settings).unwrap_or_default();
+    let text = with_tasks(
+        "| T1 | test | - | - | - | - |\n| T2 | impl | T1 | - | - | - |\n\
+         | T3 | docs | T2 | - | - | - |",
+    );
+    let plan = planned_with(&text, &PlanDefaults::new(&settings)).plan;
+    assert_eq!(agents(&plan), ["tester", "coder", "writer"]);
+    let steps = &plan.phases[0].lanes[0].steps;
+    assert_eq!(steps[0].fallback, ["coder"], "who goes on while the first is at a limit");
+    assert!(steps[1].fallback.is_empty() && steps[2].fallback.is_empty());
+}
+
+/// Lost: what only a person or an agent can look at would be looked at by nobody.
+#[test]
+fn prose_in_a_test_column_is_an_instruction_to_the_agent() {
+    let text = with_tasks(
+        "| T1 | impl | - | a.rs | - | open the page and look |\n\
+         | T2 | impl | T1 | - | - | `make b`; then compare the two screens by eye |",
+    );
+    let plan = planned_with(&text, &defaults()).plan;
+    let wanted = ["open the page and look", "`make b`; then compare the two screens by eye"];
+    for (step, check) in wanted.into_iter().enumerate() {
+        let prompt = prompt_of(&plan, 0, step);
+        let (_, checks) = prompt.split_once("Check this too:").unwrap_or_default();
+        assert!(checks.contains(&format!("\n- {check}\n")), "{check}: {prompt}");
+    }
+    assert!(!prompt_of(&plan, 0, 0).contains("These commands must pass"));
+    let lane = &plan.phases[0].lanes[0];
+    assert_eq!((steps(&plan, 0), lane.steps[0].test.clone()), (vec!["T1", "T2", "tests"], None));
+    assert_eq!(lane.tests(), ["make b"], "a shell gets the command alone");
+}
+
+/// Lost: an agent would guess what the interface that it builds on looks like.
+#[test]
+fn a_prompt_has_the_interfaces_that_its_lane_consumes() {
+    let text = "# P1: T\n\n## Interface Freeze Gates\n\n\
+                - [ ] IF-0-P1-A — `a.sh NAME` prints it\n- [ ] IF-0-P1-B: of somebody else\n\n\
+                ## Lane Index\n\n- SL-1 -- One\n- SL-2 -- Two\n\n## Lanes\n\n\
+                ### SL-1 -- One\n\n- **Interfaces provided**: IF-0-P1-A\n- **Tasks**:\n\
+                \x20 - impl: a\n\n\
+                ### SL-2 -- Two\n\n- **Interfaces consumed**: IF-0-P1-A\n- **Tasks**:\n\
+                \x20 - impl: b\n";
+    let plan = planned_with(text, &defaults()).plan;
+    let (one, two) = (prompt_of(&plan, 0, 0), prompt_of(&plan, 1, 0));
+    let (_, used) = two.split_once("Interfaces that it uses").unwrap_or_default();
+    assert!(used.contains("\n- IF-0-P1-A: a.sh NAME prints it\n"), "{two}");
+    assert!(!two.contains("IF-0-P1-B"), "only its own: {two}");
+    assert!(!one.contains("Interfaces that it uses"), "{one}");
+    // Our own tick is no other task.
+    let ticked = planned_with(&text.replace("- [ ] IF-0-P1-A", "- [x] IF-0-P1-A"), &defaults());
+    assert_eq!(prompt_of(&ticked.plan, 1, 0), two);
+}
+
+/// Lost: a task that only looks would fail for its report, or might change what it looks at.
+#[test]
+fn a_verify_task_may_write_reports_and_nothing_else() {
+    let text = with_tasks("| T1 | impl | - | a.rs | - | - |\n| T2 | verify | T1 | b.rs | - | - |");
+    let own = "[defaults]\nagent = \"a\"\n[agents.a]\ncommand = \"a\"\n\
+               [lanes]\nrun_reports = \"reports/\"\n";
+    let own = piton_formats::read_settings("piton.toml", own).unwrap_or_default();
+    for (defaults, reports) in
+        [(defaults(), ".claude/run-reports/**"), (PlanDefaults::new(&own), "reports/**")]
+    {
+        let plan = planned_with(&text, &defaults).plan;
+        let steps = &plan.phases[0].lanes[0].steps;
+        assert_eq!((&steps[0].writes, &steps[1].writes), (&None, &Some(vec![reports.to_owned()])));
+    }
+}
+
+/// Lost: a lane whose tests must pass would be merged although they fail, because others may be.
+#[test]
+fn what_a_lane_says_of_its_tests_counts_more_than_what_its_document_says() {
+    let of = |document: &str, lane: &str| -> (Vec<String>, Vec<String>) {
+        let text = with_tasks("| T1 | impl | - | a.rs | - | `make` |");
+        let text = text.replace("- SL-1 -- One\n", &format!("- SL-1 -- One\n{lane}"));
+        let plan = planned_with(&format!("{document}{text}"), &defaults()).plan;
+        let steps = steps(&plan, 0).into_iter().map(str::to_owned).collect();
+        (steps, plan.phases[0].lanes[0].tests())
+    };
+    let gate = (vec!["T1".to_owned(), "tests".to_owned()], vec!["make".to_owned()]);
+    let report = (vec!["T1".to_owned(), "tests-report".to_owned()], Vec::<String>::new());
+    let document = |word: &str| format!("---\ntests: {word}\n---\n");
+    let lane = |word: &str| format!("  - Tests: {word}\n");
+    assert_eq!(of(&document("report"), ""), report);
+    assert_eq!(of(&document("report"), &lane("gate")), gate);
+    assert_eq!(of(&document("gate"), &lane("report")), report);
+    assert_eq!(of("", ""), gate);
 }
