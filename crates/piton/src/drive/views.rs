@@ -100,15 +100,16 @@ pub fn write_views(
 }
 
 /// Brings the files of a run up to date after a decision that was recorded without a driver. One that
-/// came since writes them itself.
-pub fn show_decision(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
+/// came since writes them itself. Whether they were written here.
+pub fn show_decision(context: &Context, store: &mut Store, run_id: &str) -> Result<bool> {
     let loaded = store.load(run_id)?;
-    let Some(mut writer) = writer(context, &loaded.state) else { return Ok(()) };
+    let Some(mut writer) = writer(context, &loaded.state) else { return Ok(true) };
     let plan = store.plan(&loaded.state)?;
     if Context::driver_lives(&loaded.row) || writer.take_over(loaded.row.epoch).is_err() {
-        return Ok(());
+        return Ok(false);
     }
-    bring_up(store, &loaded, &plan, &mut writer)
+    bring_up(store, &loaded, &plan, &mut writer)?;
+    Ok(true)
 }
 
 /// Renames the files of a run that was archived, so that its successor's are not taken for them.

@@ -27,14 +27,14 @@ pub(super) fn all_is_done(scratch: &Scratch) -> Result<(), Broken> {
     let mut log = bank::log_of(&read(PROGRESS)?)?;
     log.sort_unstable();
     let (tasks, changes) = recorded(scratch);
+    if let Some((change, times)) = changes.iter().find(|(_, times)| **times != 1) {
+        return Err(format!("a change was recorded {times} times: {change}"));
+    }
     let mut wanted: Vec<String> = changes.keys().filter_map(|change| entry(change)).collect();
     wanted.sort_unstable();
     // One for each time that a session worked on a task: the last of a session is taken up by the next.
     if log != wanted || wanted.len() != TASKS + 3 {
         return Err(format!("the log is {log:?}, and the ledger has {wanted:?}"));
-    }
-    if let Some((change, times)) = changes.iter().find(|(_, times)| **times != 1) {
-        return Err(format!("a change was recorded {times} times: {change}"));
     }
     let once: BTreeMap<String, u32> = (1..=TASKS).map(|number| (task(number), 1)).collect();
     if tasks != once {

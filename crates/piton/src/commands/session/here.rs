@@ -138,13 +138,18 @@ impl<'c> Here<'c> {
         is_seen.then(|| read::protocol_file(root, path).ok()).flatten()
     }
 
-    /// Brings the files of a run up to what the ledger says.
+    /// Brings the files of a run up to what the ledger says. Nothing else is collected from them before
+    /// they are: it would be recorded twice.
     pub fn show(&self, store: &mut Store, run: &str) -> Result<()> {
         if store.ledger().run(run)?.is_some_and(|row| row.seq > 0) {
             let dir = self.context.project.root.join(self.bank.path(CHECKPOINTS));
             // The writer says what is wrong where this cannot be made.
             let _ = fs::create_dir_all(dir.join("archive"));
-            drive::show_decision(self.context, store, run)?;
+            if !drive::show_decision(self.context, store, run)? {
+                let message = format!("another command is writing the files of run {run}");
+                return Err(CommandError::new(Kind::Driven, "run-driven", message)
+                    .hint("try again in a moment"));
+            }
         }
         let _ = fs::remove_file(self.notes().join(PENDING));
         Ok(())
