@@ -94,7 +94,7 @@ pub fn agents<'a>(
                 path: path.map(|path| path.to_string_lossy().into_owned()),
                 has_login: needs(id).is_none_or(|needs| around.has_login(&needs)),
                 is_root: rustix::process::geteuid().is_root() && !around.is_set(SANDBOX),
-                own: needs(id).map(|needs| around.own(id, &needs)).unwrap_or_default(),
+                own: needs(id).map(|needs| around.own(id, &needs, |_| true)).unwrap_or_default(),
             };
             let mut gaps = gaps(&seen, agent);
             gaps.retain(|gap| question == Question::Version || *gap != Gap::NoAnswer);
@@ -106,10 +106,13 @@ pub fn agents<'a>(
 /// The variable with which Claude Code is told that root may do everything here.
 const SANDBOX: &str = "IS_SANDBOX";
 
-/// What the settings of an agent's own program say.
+/// What the settings in the folder of an agent's program say. Those of the project are passed over by a
+/// program that does not trust it.
 pub(crate) fn own_settings(agent: &Agent, place: &Place<'_>) -> Own {
     let around = Around { place, agent };
-    needs(&agent.program).map(|needs| around.own(&agent.program, &needs)).unwrap_or_default()
+    let is_in_folder = |spot: &Spot| matches!(spot, Spot::Folder(_));
+    let found = needs(&agent.program).map(|needs| around.own(&agent.program, &needs, is_in_folder));
+    found.unwrap_or_default()
 }
 
 /// The program that a shell would start.
@@ -159,9 +162,9 @@ impl Around<'_> {
             || folder.is_some_and(|folder| folder.join(needs.login).is_file())
     }
 
-    fn own(&self, id: &str, needs: &Needs) -> Own {
+    fn own(&self, id: &str, needs: &Needs, is_read: impl Fn(&Spot) -> bool) -> Own {
         let (variable, usual) = needs.folder;
-        let files = needs.settings.iter().filter_map(|spot| {
+        let files = needs.settings.iter().filter(|spot| is_read(spot)).filter_map(|spot| {
             let path = match spot {
                 Spot::Folder(name) => self.folder(variable, usual)?.join(name),
                 Spot::Config(name) => self.folder("XDG_CONFIG_HOME", ".config")?.join(name),
@@ -211,4 +214,28 @@ fn answer(mut child: Child, until: Instant) -> Option<String> {
     let mut said = String::new();
     child.stdout.take()?.take(ANSWER_BYTES_MAX).read_to_string(&mut said).ok()?;
     status.success().then_some(said)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
+mod tests {
+    use super::*;
+
+    /// Lost: Codex refuses to start in a project that it does not trust, because it is told of a server
+    /// that it does not know.
+    #[test]
+    fn servers_of_a_project_that_may_be_untrusted_are_not_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, root) = (dir.path().join("home"), dir.path().join("project"));
+        for (folder, server) in [(&home, "own"), (&root, "theirs")] {
+            std::fs::create_dir_all(folder.join(".codex")).unwrap();
+            let text = format!("[mcp_servers.{server}]\ncommand = \"serve\"\n");
+            std::fs::write(folder.join(".codex/config.toml"), text).unwrap();
+        }
+        let (temp_dir, program) = (dir.path().to_owned(), PathBuf::new());
+        let inherited = Inherited { variables: Vec::new(), temp_dir, program };
+        let place = Place { inherited: &inherited, home: Some(&home), root: &root };
+        let own = own_settings(&Agent::new("codex", "codex"), &place);
+        assert_eq!(own.optional_servers, ["own"]);
+    }
 }
